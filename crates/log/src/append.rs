@@ -10,7 +10,7 @@ use crate::fragment::{self, Key, Kind, Part};
 use crate::geometry::{Geometry, Plan};
 use crate::lock::lock;
 use crate::log::MappingOf;
-use crate::tail::{BULK, Tail};
+use crate::tail::{BULK, STEP, Tail};
 use crate::{Change, Disk, Error, Log, Lsn, Mapping};
 use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -37,8 +37,17 @@ impl<D: Disk> Log<D> {
         self.append_changes(changes, u64::MAX)
     }
 
+    #[inline]
     fn append_changes(&self, changes: &[Change<'_>], limit: u64) -> Result<Lsn, Error> {
         let body = Body::new(changes)?;
+        if body.len() > SMALL as u64 {
+            self.check_spread(&body)?;
+        }
+        self.append_record(&body, Kind::Changes, None, limit)
+    }
+
+    /// Refuses a record that does not fit below the limit. (A small one does, since the limit is at least four segments.)
+    fn check_spread(&self, body: &Body<'_>) -> Result<(), Error> {
         let spread = self.geometry.plan(Lsn(0), body.len()).end.0;
         let max = self.options.limit - self.geometry.size();
         if spread > max {
@@ -48,7 +57,7 @@ impl<D: Disk> Log<D> {
                 max,
             });
         }
-        self.append_record(&body, Kind::Changes, None, limit)
+        Ok(())
     }
 
     /// Appends the mark of an opening, which starts the given incarnation. Ignores the limit.
@@ -67,28 +76,76 @@ impl<D: Disk> Log<D> {
         match fragment::HEADER as u64 + body.len() {
             0..=64 => self.append_by(body, &mut [0; 64], kind, incarnation, limit),
             65..=192 => self.append_by(body, &mut [0; 192], kind, incarnation, limit),
-            _ => self.append_by(body, &mut [0; fragment::HEADER + SMALL], kind, incarnation, limit),
+            193..=MAX_SMALL => self.append_by(body, &mut [0; MAX_SMALL as usize], kind, incarnation, limit),
+            _ => self.append_source(Source::new(body), kind, incarnation, limit),
         }
     }
 
-    /// Appends a record, which is gathered in `small` if it fits.
-    fn append_by(
+    /// Appends a small record, which is gathered in `small`.
+    fn append_by<const N: usize>(
         &self,
         body: &Body<'_>,
-        small: &mut [u8],
+        small: &mut [u8; N],
         kind: Kind,
         incarnation: Option<u32>,
         limit: u64,
     ) -> Result<Lsn, Error> {
-        let source = Source::new(body, small);
+        let len = fragment::HEADER + body.len() as usize;
+        let bytes = &mut small[..len];
+        body.gather(&mut bytes[fragment::HEADER..]);
+        let hash = xxh3_64(&bytes[fragment::HEADER..]);
+        // The usual case: it fits in the current segment.
+        let mut guard = lock(&self.tail);
+        let tail = &mut *guard;
+        let start = self.geometry.place(tail.end);
+        let (segment, offset) = (self.geometry.segment(start), self.geometry.offset(start));
+        let end = Lsn(start.0 + fragment::footprint(body.len()));
+        if let Some((current, mapping)) = &mut tail.current
+            && *current == segment
+            && body.len() <= self.geometry.capacity(start)
+            && incarnation.is_none()
+        {
+            self.check_failed()?;
+            self.check_limit(end, limit)?;
+            let durable = self.ends.durable();
+            let header = fragment::Header {
+                len: body.len() as u32,
+                part: Part::Whole,
+                kind,
+                behind: behind(start, durable),
+                incarnation: tail.incarnation,
+            };
+            bytes[..fragment::HEADER].copy_from_slice(&self.key.encode(start, header, hash));
+            mapping.store(offset, bytes);
+            self.finish(tail, start, end, durable);
+            return Ok(end);
+        }
+        drop(guard);
+        self.append_source(Source::Flat { bytes, hash }, kind, incarnation, limit)
+    }
+
+    fn check_limit(&self, end: Lsn, limit: u64) -> Result<(), Error> {
+        if end.0 > self.kept.start(self.geometry).0.saturating_add(limit) {
+            self.counters.at_limit.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::LogFull { limit });
+        }
+        Ok(())
+    }
+
+    /// Appends a record that may reach into further segments.
+    #[inline(never)]
+    fn append_source(
+        &self,
+        source: Source<'_>,
+        kind: Kind,
+        incarnation: Option<u32>,
+        limit: u64,
+    ) -> Result<Lsn, Error> {
         loop {
             let mut tail = lock(&self.tail);
             self.check_failed()?;
-            let plan = self.geometry.plan(tail.end, body.len());
-            if plan.end.0 > self.kept.start(self.geometry).0.saturating_add(limit) {
-                self.counters.at_limit.fetch_add(1, Ordering::Relaxed);
-                return Err(Error::LogFull { limit });
-            }
+            let plan = self.geometry.plan(tail.end, source.len());
+            self.check_limit(plan.end, limit)?;
             if tail.next > plan.last_segment {
                 tail.incarnation = incarnation.unwrap_or(tail.incarnation);
                 return self.store(&mut tail, source, plan, kind);
@@ -107,10 +164,11 @@ impl<D: Disk> Log<D> {
         plan: Plan,
         kind: Kind,
     ) -> Result<Lsn, Error> {
+        let durable = self.ends.durable();
         let mut pen = Pen {
             key: self.key,
             geometry: self.geometry,
-            durable: self.ends.durable(),
+            durable,
             kind,
             at: plan.start,
             left: source.len(),
@@ -118,16 +176,30 @@ impl<D: Disk> Log<D> {
             tail,
         };
         pen.write(source)?;
-        tail.end = plan.end;
+        self.finish(tail, plan.start, plan.end, durable);
+        Ok(plan.end)
+    }
+
+    /// Moves the log's end behind a record that is stored.
+    #[inline]
+    fn finish(&self, tail: &mut Tail<MappingOf<D>>, start: Lsn, end: Lsn, durable: Lsn) {
+        tail.end = end;
         tail.records += 1;
-        tail.bytes += plan.end.0 - plan.start.0;
-        if plan.end.0 - self.ends.durable().0 >= BULK {
+        tail.bytes += end.0 - start.0;
+        if end.0 - durable.0 >= BULK && end.0 + STEP / 2 > tail.expected.0 {
             tail.expect(self.geometry);
         }
         self.counters.records.store(tail.records, Ordering::Relaxed);
-        self.ends.set_appended(plan.end);
-        Ok(plan.end)
+        self.ends.set_appended(end);
     }
+}
+
+/// Maximum bytes of a record that is gathered, with its header.
+const MAX_SMALL: u64 = (fragment::HEADER + SMALL) as u64;
+
+/// The distance from the durable end, as a fragment's header states it.
+fn behind(at: Lsn, durable: Lsn) -> u32 {
+    ((at.0 - durable.0) / 8) as u32
 }
 
 /// A record's bytes before they are stored.
@@ -139,18 +211,8 @@ enum Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// Hashes what can be hashed before the lock is taken, and gathers small records.
-    fn new(body: &'s Body<'s>, small: &'s mut [u8]) -> Source<'s> {
-        let len = usize::try_from(body.len()).unwrap_or(usize::MAX);
-        if let Some(bytes) = small.get_mut(..fragment::HEADER.saturating_add(len)) {
-            let mut at = fragment::HEADER;
-            body.each_piece(|piece| {
-                bytes[at..at + piece.len()].copy_from_slice(piece);
-                at += piece.len();
-            });
-            let hash = xxh3_64(&bytes[fragment::HEADER..]);
-            return Source::Flat { bytes, hash };
-        }
+    /// Hashes what can be hashed before the lock is taken.
+    fn new(body: &'s Body<'s>) -> Source<'s> {
         let hash = (body.len() <= fragment::MAX_BODY).then(|| {
             let mut hasher = Xxh3::new();
             body.each_piece(|piece| hasher.update(piece));
@@ -264,7 +326,7 @@ impl<M: Mapping> Pen<'_, M> {
             len: len as u32,
             part,
             kind: self.kind,
-            behind: ((self.at.0 - self.durable.0) / 8) as u32,
+            behind: behind(self.at, self.durable),
             incarnation: self.tail.incarnation,
         };
         self.key.encode(self.at, header, hash)
@@ -274,7 +336,7 @@ impl<M: Mapping> Pen<'_, M> {
         let segment = self.geometry.segment(self.at);
         // A2: the segment is ready.
         self.tail
-            .enter(segment)
+            .enter(segment, self.geometry)
             .ok_or_else(|| Error::Failed("a segment is not ready".into()))
     }
 }

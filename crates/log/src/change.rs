@@ -42,6 +42,11 @@ pub enum Change<'a> {
 /// Bytes of a change before its map's name.
 const CHANGE_HEADER: usize = 8;
 
+/// Maximum lengths of a map's name, a key and a value, by the widths of their fields.
+const MAX_MAP: usize = u8::MAX as usize;
+const MAX_KEY: usize = u16::MAX as usize;
+const MAX_VALUE: usize = u32::MAX as usize;
+
 /// Maximum bytes of a record to gather before it is copied.
 pub(crate) const SMALL: usize = 512;
 
@@ -51,6 +56,7 @@ const MAP_MADE: u8 = 3;
 const MAP_DROPPED: u8 = 4;
 
 impl<'a> Change<'a> {
+    #[inline]
     fn parts(&self) -> (u8, &'a str, &'a [u8], &'a [u8]) {
         match *self {
             Change::Put { map, key, value } => (PUT, map, key, value),
@@ -60,22 +66,33 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Encodes the change, in pieces that follow each other.
-    fn encode(&self) -> Result<Encoded<'a>, Error> {
+    /// Returns the length of the encoded change, if its parts are not too long.
+    #[inline]
+    fn encoded_len(&self) -> Result<u64, Error> {
+        let (_, map, key, value) = self.parts();
+        if map.len() > MAX_MAP {
+            return Err(too_long("a map's name", map.len(), MAX_MAP));
+        }
+        if key.len() > MAX_KEY {
+            return Err(too_long("a key", key.len(), MAX_KEY));
+        }
+        if value.len() > MAX_VALUE {
+            return Err(too_long("a value", value.len(), MAX_VALUE));
+        }
+        Ok((CHANGE_HEADER + map.len() + key.len() + value.len()) as u64)
+    }
+
+    /// Encodes the change, in pieces that follow each other. [`encoded_len`](Change::encoded_len) has checked it.
+    #[inline]
+    fn encode(&self) -> Encoded<'a> {
         let (kind, map, key, value) = self.parts();
-        let map_len = u8::try_from(map.len()).map_err(|_| too_long("a map's name", map.len(), 0xff))?;
-        let key_len = u16::try_from(key.len()).map_err(|_| too_long("a key", key.len(), 0xffff))?;
-        let value_len =
-            u32::try_from(value.len()).map_err(|_| too_long("a value", value.len(), u32::MAX as usize))?;
-        let mut header = [kind, map_len, 0, 0, 0, 0, 0, 0];
-        header[2..4].copy_from_slice(&key_len.to_le_bytes());
-        header[4..8].copy_from_slice(&value_len.to_le_bytes());
-        Ok(Encoded {
-            header,
+        let lengths = (map.len() as u64) << 8 | (key.len() as u64) << 16 | (value.len() as u64) << 32;
+        Encoded {
+            header: (u64::from(kind) | lengths).to_le_bytes(),
             map: map.as_bytes(),
             key,
             value,
-        })
+        }
     }
 
     /// Decodes the change at the beginning of a record's bytes, and returns the bytes behind it; `None` if they are
@@ -102,6 +119,7 @@ impl<'a> Change<'a> {
     }
 }
 
+#[cold]
 fn too_long(what: &'static str, bytes: usize, max: usize) -> Error {
     Error::TooLong { what, bytes, max }
 }
@@ -121,11 +139,11 @@ pub(crate) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
+    #[inline]
     pub(crate) fn new(changes: &'a [Change<'a>]) -> Result<Body<'a>, Error> {
         let mut len = 0;
         for change in changes {
-            let encoded = change.encode()?;
-            len += (CHANGE_HEADER + encoded.map.len() + encoded.key.len() + encoded.value.len()) as u64;
+            len += change.encoded_len()?;
         }
         Ok(Body { changes, len })
     }
@@ -135,13 +153,32 @@ impl<'a> Body<'a> {
         self.len
     }
 
+    /// Stores the body's bytes in a buffer of its length.
+    #[inline]
+    pub(crate) fn gather(&self, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        self.each_piece(|piece| {
+            let (place, behind) = std::mem::take(&mut rest).split_at_mut(piece.len());
+            place.copy_from_slice(piece);
+            rest = behind;
+        });
+    }
+
     /// Passes the body's bytes to `put`, in pieces that follow each other.
+    #[inline]
     pub(crate) fn each_piece(&self, mut put: impl FnMut(&[u8])) {
-        // `new` has checked that each can be encoded.
-        for encoded in self.changes.iter().filter_map(|change| change.encode().ok()) {
-            for piece in [&encoded.header, encoded.map, encoded.key, encoded.value] {
-                put(piece);
-            }
+        for change in self.changes {
+            // `new` has checked the lengths.
+            let Encoded {
+                header,
+                map,
+                key,
+                value,
+            } = change.encode();
+            put(&header);
+            put(map);
+            put(key);
+            put(value);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Group commit: the first waiting thread syncs for all.
 //!
-//! G1 One thread syncs at a time, the leader. It reads the end of the log, syncs, and only then moves `durable`
-//! there.
+//! G1 One thread syncs at a time, the leader. It reads the end of the log, or that of the full segments, syncs, and
+//!    only then moves `durable` there.
 //! G2 Records appended while it syncs belong to the next group, whose threads wait on the other condition variable.
-//!    When the leader is done, it wakes all of its own group, and one of the next group to lead it.
+//!    When the leader is done, it wakes all of its own group, and one of the next group to lead it. (After a sync of
+//!    the full segments alone, one of its own group may lead instead.)
 //! G3 A failed sync is not repeated: the log has failed, and `durable` stays.
 
 use crate::group::State;
 use crate::lock::lock;
-use crate::tail::BULK;
+use crate::tail::{BULK, End};
 use crate::{Disk, DiskError, DiskFile, Error, Log, Lsn};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -36,7 +37,7 @@ impl<D: Disk> Log<D> {
                 what: "beyond the end of the log",
             });
         }
-        if self.wait_in_group(lsn)? {
+        if self.wait_in_group(lsn, None)? {
             // A thread whose record is durable prepares the segment that the next append may need. An error is
             // ignored here: the append that needs the segment reports it.
             let _ = self.prepare();
@@ -57,14 +58,28 @@ impl<D: Disk> Log<D> {
         Ok(end)
     }
 
+    /// Makes the records that lie in full segments durable, and returns the end of the last of them. Appends continue
+    /// undisturbed, because their own segment is not synced: its pages stay writable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`].
+    pub fn sync_full(&self) -> Result<Lsn, Error> {
+        let end = lock(&self.tail).full_end();
+        if self.durable() < end.lsn {
+            self.wait_in_group(end.lsn, Some(end))?;
+        }
+        Ok(end.lsn)
+    }
+
     /// Number of calls of [`wait_durable`](Log::wait_durable) that had to wait; calls of [`sync`](Log::sync) do not
     /// count.
     pub fn waits(&self) -> u64 {
         self.counters.own_waits.load(Ordering::Relaxed)
     }
 
-    /// Waits, and returns whether this thread has led a group.
-    fn wait_in_group(&self, lsn: Lsn) -> Result<bool, Error> {
+    /// Waits, and returns whether this thread has led a group. It leads up to `to`, or else to the end of the log.
+    fn wait_in_group(&self, lsn: Lsn, to: Option<End>) -> Result<bool, Error> {
         let mut led = false;
         let mut state = lock(&self.group.state);
         state.waits += 1;
@@ -73,7 +88,7 @@ impl<D: Disk> Log<D> {
             state = match state.syncing {
                 None => {
                     led = true;
-                    self.lead(state)
+                    self.lead(state, to)
                 }
                 Some(to) if lsn <= to => {
                     let turn = state.turn;
@@ -88,17 +103,22 @@ impl<D: Disk> Log<D> {
         Ok(led)
     }
 
-    /// Syncs for all waiting threads.
-    fn lead<'g>(&'g self, mut state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
-        let (from, to) = (self.durable(), self.appended());
-        let records = self.counters.records.load(Ordering::Relaxed);
+    /// Syncs for all waiting threads, up to the given end of full segments, or else up to the end of the log.
+    fn lead<'g>(&'g self, mut state: MutexGuard<'g, State>, end: Option<End>) -> MutexGuard<'g, State> {
+        let (from, is_full) = (self.durable(), end.is_some());
+        let End { lsn: to, records } = end.unwrap_or_else(|| End {
+            lsn: self.appended(),
+            records: self.counters.records.load(Ordering::Relaxed),
+        });
         state.syncing = Some(to);
         state.turn = 1 - state.turn;
         drop(state);
 
         if to.0 - from.0 >= BULK {
             let mut tail = lock(&self.tail);
-            tail.prepare_sync();
+            if !is_full {
+                tail.prepare_sync();
+            }
             let full = tail.take_full();
             drop(tail);
             drop(full);

@@ -5,12 +5,16 @@
 //! M2 A failure while a segment is made affects no segment in use. If the system was short of something, another
 //!    attempt with another file may succeed; if the disk failed, the log has failed.
 
+use crate::geometry::SEGMENT_HEADER;
 use crate::lock::lock;
 use crate::log::{Maker, MappingOf, SegmentOf};
 use crate::segment::{self, Segment, log_name, spare_name};
-use crate::{Disk, DiskError, DiskFile, Error, Log};
+use crate::{Disk, DiskError, DiskFile, Error, Log, Lsn, Mapping};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
+
+/// Maximum number of segments that are ready after the current one.
+const AHEAD: u64 = 8;
 
 impl<D: Disk> Log<D> {
     /// Makes the next segment ready, if the current one is half full and the next is not ready yet, so that no append
@@ -22,7 +26,7 @@ impl<D: Disk> Log<D> {
     pub fn prepare(&self) -> Result<(), Error> {
         let mut tail = lock(&self.tail);
         let full = tail.take_full();
-        let last_byte = self.geometry.offset(crate::Lsn(tail.end().0 - 1));
+        let last_byte = self.geometry.offset(Lsn(tail.end().0 - 1));
         let needed = tail.lacks_ready() && last_byte >= self.geometry.size() / 2;
         let next = tail.next();
         drop(tail);
@@ -31,18 +35,35 @@ impl<D: Disk> Log<D> {
             return Ok(());
         }
         match self.maker.try_lock() {
-            Ok(mut maker) => self.make_through(&mut maker, next),
-            Err(TryLockError::Poisoned(poisoned)) => self.make_through(&mut poisoned.into_inner(), next),
+            Ok(mut maker) => self.make_through(&mut maker, next, false),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                self.make_through(&mut poisoned.into_inner(), next, false)
+            }
             Err(TryLockError::WouldBlock) => Ok(()),
         }
     }
 
-    /// Makes all segments up to `last` ready.
-    pub(crate) fn make_ready(&self, last: u64) -> Result<(), Error> {
-        self.make_through(&mut lock(&self.maker), last)
+    /// Makes the segments for the next `bytes` ready, at most [`AHEAD`]: for a log that grows fast while no thread waits
+    /// for syncs. The calling thread takes the page faults of their mappings, and the appends take none. That makes all of
+    /// their pages dirty, so that the first sync of such a segment writes all of it.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the disk.
+    pub fn prepare_for(&self, bytes: u64) -> Result<(), Error> {
+        let end = lock(&self.tail).end();
+        let current = self.geometry.segment(Lsn(end.0 - 1));
+        let last = self.geometry.segment(Lsn(end.0.saturating_add(bytes)));
+        self.make_through(&mut lock(&self.maker), last.min(current + AHEAD), true)
     }
 
-    fn make_through(&self, maker: &mut Maker, last: u64) -> Result<(), Error> {
+    /// Makes all segments up to `last` ready.
+    pub(crate) fn make_ready(&self, last: u64) -> Result<(), Error> {
+        self.make_through(&mut lock(&self.maker), last, false)
+    }
+
+    /// `in_bulk`: prepares the mappings for stores into all of their pages.
+    fn make_through(&self, maker: &mut Maker, last: u64, in_bulk: bool) -> Result<(), Error> {
         loop {
             self.check_failed()?;
             let tail = lock(&self.tail);
@@ -51,9 +72,12 @@ impl<D: Disk> Log<D> {
             if number > last {
                 return Ok(());
             }
-            let (segment, mapping) = self.make(maker, number, incarnation)?;
+            let (segment, mut mapping) = self.make(maker, number, incarnation)?;
+            if in_bulk {
+                mapping.expect(SEGMENT_HEADER, self.geometry.size() - SEGMENT_HEADER);
+            }
             lock(&self.segments).push_back(segment);
-            lock(&self.tail).add_ready(number, mapping);
+            lock(&self.tail).add_ready(number, mapping, in_bulk);
         }
     }
 

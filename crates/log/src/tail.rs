@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub(crate) const BULK: u64 = 256 << 10;
 
 /// Bytes to map in one step.
-const STEP: u64 = 128 << 10;
+pub(crate) const STEP: u64 = 128 << 10;
 
 /// The end of the log.
 pub(crate) struct Tail<M> {
@@ -16,17 +16,34 @@ pub(crate) struct Tail<M> {
     pub(crate) end: Lsn,
     pub(crate) incarnation: u32,
     /// The segment of the last record; `None` if the next one goes into a segment that is not entered yet.
-    current: Option<(u64, M)>,
+    pub(crate) current: Option<(u64, M)>,
     /// The segments made ready that follow it.
-    ready: VecDeque<(u64, M)>,
+    ready: VecDeque<Ready<M>>,
     /// The number of the next segment to make.
     pub(crate) next: u64,
     /// Mappings of full segments, to be unmapped by a thread that holds no lock.
     full: Vec<M>,
     /// Position up to which the mapping was prepared for stores.
-    expected: Lsn,
+    pub(crate) expected: Lsn,
+    /// The end of the last record that needs no segment after the full ones.
+    full_end: End,
     pub(crate) records: u64,
     pub(crate) bytes: u64,
+}
+
+/// A segment made ready.
+struct Ready<M> {
+    number: u64,
+    mapping: M,
+    /// Whether the whole mapping was prepared for stores.
+    is_expected: bool,
+}
+
+/// The end of a record, and the number of records appended up to there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    pub(crate) lsn: Lsn,
+    pub(crate) records: u64,
 }
 
 impl<M: Mapping> Tail<M> {
@@ -39,6 +56,7 @@ impl<M: Mapping> Tail<M> {
             next,
             full: Vec::new(),
             expected: Lsn(0),
+            full_end: End { lsn: end, records: 0 },
             records: 0,
             bytes: 0,
         }
@@ -62,9 +80,19 @@ impl<M: Mapping> Tail<M> {
         self.ready.is_empty()
     }
 
-    pub(crate) fn add_ready(&mut self, number: u64, mapping: M) {
-        self.ready.push_back((number, mapping));
+    /// Adds a segment made ready; `is_expected`: the whole mapping was prepared for stores.
+    pub(crate) fn add_ready(&mut self, number: u64, mapping: M, is_expected: bool) {
+        self.ready.push_back(Ready {
+            number,
+            mapping,
+            is_expected,
+        });
         self.next = number + 1;
+    }
+
+    /// The end of the last record that needs no segment after the full ones.
+    pub(crate) fn full_end(&self) -> End {
+        self.full_end
     }
 
     pub(crate) fn take_full(&mut self) -> Vec<M> {
@@ -97,10 +125,18 @@ impl<M: Mapping> Tail<M> {
     }
 
     /// The mapping of a segment, which is the current one or a later one that is ready.
-    pub(crate) fn enter(&mut self, segment: u64) -> Option<&mut M> {
+    pub(crate) fn enter(&mut self, segment: u64, geometry: Geometry) -> Option<&mut M> {
         while self.current.as_ref().is_none_or(|(number, _)| *number < segment) {
             let next = self.ready.pop_front()?;
-            if let Some((_, full)) = self.current.replace(next) {
+            self.full_end = End {
+                lsn: self.end,
+                records: self.records,
+            };
+            self.expected = match next.is_expected {
+                true => geometry.start(next.number + 1),
+                false => Lsn(0),
+            };
+            if let Some((_, full)) = self.current.replace((next.number, next.mapping)) {
                 self.full.push(full);
             }
         }

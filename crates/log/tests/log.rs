@@ -54,6 +54,37 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
+/// A sync of the full segments leaves out the last one, and waits for the end go on from there. Segments that are made
+/// ready in bulk are used like any others.
+#[test]
+fn full_segments_are_synced_without_the_last() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = Log::create(disk(directory.path()), ID, small()).expect("a log");
+    let begin = log.begin();
+    assert_eq!(log.sync_full().expect("nothing to sync"), begin);
+    let before = log.stats();
+    log.prepare_for(3 * 8192).expect("room");
+    assert_eq!(log.stats().segments_prepared, 4);
+    let append = |n: u8| log.append(&[put(&[n], &[n; 300])]).expect("an append");
+    let mut ends: Vec<_> = (0..30).map(append).collect();
+    let stats = log.stats();
+    assert_eq!(stats.segments_late, before.segments_late);
+    let last = (log.appended().0 - 1) / 8192 * 8192;
+    let full = ends.iter().rposition(|end| end.0 <= last).expect("full segments");
+    assert_eq!(log.sync_full().expect("a sync"), ends[full]);
+    assert_eq!((log.durable(), log.stats().syncs), (ends[full], stats.syncs + 1));
+    assert_eq!(log.stats().synced - stats.synced, full as u64 + 1);
+    assert_eq!(log.sync_full().expect("nothing to sync"), ends[full]);
+    ends.push(append(30));
+    log.wait_durable(log.appended()).expect("a sync");
+    assert_eq!(log.durable(), log.appended());
+    assert_eq!(log.stats().synced - stats.synced, 31);
+    drop(log);
+    let log = Log::open(disk(directory.path()), ID, from(begin), small()).expect("the log");
+    let found: Vec<_> = records(&log, begin).into_iter().map(|(end, _)| end).collect();
+    assert_eq!(found, ends);
+}
+
 /// Records of every kind and of sizes around those of a segment are found again, before and after reopenings, with the
 /// ends that their appends returned.
 #[test]

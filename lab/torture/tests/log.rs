@@ -26,7 +26,9 @@ fn crashes_leave_a_prefix() {
 /// Each sync is needed: the omission of any is detected.
 #[test]
 fn each_sync_is_missed() {
+    // History 95 removes a log whose end an earlier crash has left, which shows the sync of the removed spares.
     let bounds = Bounds {
+        seed: 81,
         histories: 40,
         budget: Duration::MAX,
         ..Bounds::default()

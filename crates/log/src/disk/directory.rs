@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const ZEROS: usize = 4096;
 
 /// Bytes per read before a mapping.
-const READ: usize = 1 << 20;
+const READ: usize = 64 << 10;
 
 /// A directory of the file system.
 #[derive(Debug)]

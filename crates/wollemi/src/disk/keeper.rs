@@ -1,5 +1,5 @@
 //! The background threads of a database of level `disk`. The *keeper* records how much of the log the pool holds and
-//! prepares the log's next segment. The *checkpointer* takes checkpoints when they are due.
+//! prepares the log's next segments. The *checkpointer* takes checkpoints when they are due.
 //!
 //! They are separate because a checkpoint takes long, and an opening after a kill replays all records since the last
 //! note.
@@ -28,6 +28,9 @@ pub(super) const REPLAYED: u64 = 4 << 20;
 
 /// How often the keeper polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Growth of the log between two polls from which on it is prepared in bulk.
+const FAST: u64 = 1 << 20;
 
 /// Minimum growth of the log before the next checkpoint. A checkpoint is due when the log has grown by this much since
 /// the last one, or by the size of the last full one if that is more, and in any case by half of the log's limit.
@@ -129,6 +132,40 @@ fn is_of_log(error: &Error) -> bool {
     )
 }
 
+/// How fast the log grows.
+struct Growth {
+    appended: u64,
+    /// Number of waits for a sync.
+    waits: u64,
+    /// Bytes expected until the next poll.
+    bytes: u64,
+}
+
+impl Growth {
+    fn new<D: Disk>(log: &Log<D>) -> Growth {
+        Growth {
+            appended: log.appended().0,
+            waits: log.waits(),
+            bytes: 0,
+        }
+    }
+
+    /// Returns for how many bytes the log should be prepared in bulk; 0 if it grows slowly, or if writes wait for syncs,
+    /// which would take longer.
+    fn ahead<D: Disk>(&mut self, log: &Log<D>) -> u64 {
+        let (appended, waits) = (log.appended().0, log.waits());
+        let grown = appended - std::mem::replace(&mut self.appended, appended);
+        self.bytes = match std::mem::replace(&mut self.waits, waits) == waits {
+            true => grown.max(self.bytes / 2),
+            false => 0,
+        };
+        match self.bytes < FAST {
+            true => 0,
+            false => 2 * self.bytes,
+        }
+    }
+}
+
 /// The threads. Dropping it stops them. In a forked child there are none, and dropping it only frees memory.
 pub(crate) struct Threads<D: Disk, M: Media> {
     shared: Arc<KeeperState<D, M>>,
@@ -204,10 +241,14 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
     /// The keeper's loop.
     fn keep(&self) {
         let mut noted = self.log.durable().0;
+        let mut growth = Growth::new(&self.log);
         while !self.bell.is_stopped() {
             self.bell.rest(POLL_INTERVAL);
             // An append would prepare it itself, and report the error.
-            let _ = self.log.prepare();
+            let _ = match growth.ahead(&self.log) {
+                0 => self.log.prepare(),
+                bytes => self.log.prepare_for(bytes),
+            };
             if self.is_due() {
                 self.bell.look();
             }
@@ -222,7 +263,11 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
     /// Syncs the records that no write has waited for, and records how much of the log the pool holds. On failure the
     /// next opening replays more.
     fn note(&self) -> Result<u64, Error> {
-        let end = self.log.sync().map_err(FilesError::from)?;
+        let full = self.log.sync_full().map_err(FilesError::from)?;
+        let end = match self.log.appended().0 - full.0 < REPLAYED {
+            true => full,
+            false => self.log.sync().map_err(FilesError::from)?,
+        };
         self.maps.note_position(&self.log)?;
         Ok(end.0)
     }

@@ -62,12 +62,50 @@ impl<I: Index, M: Media> Guarded<I, M> {
         // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
         // at the gate or for the stripe.
         let _guard = heap::pin();
-        let done = self.write_held(key, edit, Recording::Append(durability));
+        let done = self.write_at(key, stripe, edit, Recording::Append(durability));
         // After an error it is unknown whether the key was changed.
         if !matches!(done, Ok(Action::Keep)) {
             held.changed();
         }
         Ok((done?, self.store.traffic.last(std::iter::once(stripe))))
+    }
+
+    /// Writes, for a thread that holds the key's stripe.
+    fn write_at(
+        &self,
+        key: &[u8],
+        stripe: StripeId,
+        edit: &mut dyn Edit,
+        recording: Recording,
+    ) -> Result<Action, Error> {
+        let Traffic {
+            before_images,
+            watches,
+            journal,
+            ..
+        } = &*self.store.traffic;
+        let write = |edit: &mut dyn Edit| match before_images.any_snapshot() {
+            true => self.index.write(
+                key,
+                &mut before_images.preserving(&self.name, self.index.order(), key, edit),
+            ),
+            false => self.index.write(key, edit),
+        };
+        let action = match (journal.get(), recording) {
+            (Some(journal), Recording::Append(durability)) => {
+                let place = (&*self.name, key);
+                let mut logged = journal.logged(place, stripe, durability, edit, &self.index);
+                let done = write(&mut logged);
+                logged.ended(done)?
+            }
+            _ => write(edit)?,
+        };
+        if action != Action::Keep && watches.are_there() {
+            let journal = journal.get();
+            let end = journal.map(|journal| (journal, journal.last(stripe)));
+            watches.publish((&self.name, key), action, edit, end);
+        }
+        Ok(action)
     }
 
     /// Takes the stripes of the longest prefix of these keys without repeats, and returns its length.
@@ -166,34 +204,7 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
     }
 
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit, recording: Recording) -> Result<Action, Error> {
-        let Traffic {
-            before_images,
-            watches,
-            journal,
-            ..
-        } = &*self.store.traffic;
-        let write = |edit: &mut dyn Edit| match before_images.any_snapshot() {
-            true => self.index.write(
-                key,
-                &mut before_images.preserving(&self.name, self.index.order(), key, edit),
-            ),
-            false => self.index.write(key, edit),
-        };
-        let action = match (journal.get(), recording) {
-            (Some(journal), Recording::Append(durability)) => {
-                let place = (&*self.name, key);
-                let mut logged = journal.logged(place, self.stripe_of(key), durability, edit, &self.index);
-                let done = write(&mut logged);
-                logged.ended(done)?
-            }
-            _ => write(edit)?,
-        };
-        if action != Action::Keep && watches.are_there() {
-            let journal = journal.get();
-            let end = journal.map(|journal| (journal, journal.last(self.stripe_of(key))));
-            watches.publish((&self.name, key), action, edit, end);
-        }
-        Ok(action)
+        self.write_at(key, self.stripe_of(key), edit, recording)
     }
 
     #[inline]

@@ -356,9 +356,11 @@ impl Edit for Logged<'_> {
         let action = self.edit.decide(current);
         self.refused = None;
         let appended = match action {
-            // The index refuses it. (A record appended for an earlier decision is undone.)
-            Action::Put if self.edit.value().len() > MAX_VALUE => return action,
-            Action::Put => self.append(Some(self.edit.value())),
+            // The index refuses a value that is too long. (A record appended for an earlier decision is undone.)
+            Action::Put => match self.edit.value() {
+                value if value.len() > MAX_VALUE => return action,
+                value => self.append(Some(value)),
+            },
             Action::Remove if current.is_some() => self.append(None),
             // It was called before, and has now decided differently.
             _ if self.is_appended => self.append(current),

@@ -166,7 +166,7 @@ impl Process {
                 10..13 => self.wait(random),
                 13..16 => self.wait_beside_a_writer(random),
                 16 | 17 => self.drop_below(random),
-                18 => self.log.prepare(),
+                18 => self.prepare_or_sync_full(),
                 _ => self.acknowledge(self.log.appended()),
             };
             match done {
@@ -203,6 +203,18 @@ impl Process {
         let now = self.disk.now();
         self.notes().acknowledged.push((now, lsn));
         Ok(())
+    }
+
+    /// Does what the database's background thread does.
+    fn prepare_or_sync_full(&mut self) -> Result<(), Error> {
+        match self.next % 3 {
+            0 => self.log.prepare(),
+            1 => self.log.prepare_for(self.next % 6 << 13),
+            _ => {
+                let end = self.log.sync_full()?;
+                self.acknowledge(end)
+            }
+        }
     }
 
     /// Waits for all records, while another writer appends in the middle of the sync.
