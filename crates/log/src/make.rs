@@ -43,7 +43,7 @@ impl<D: Disk> Log<D> {
         }
     }
 
-    /// Makes the segments for the next `bytes` ready, at most [`AHEAD`]: for a log that grows fast while no thread waits
+    /// Makes the segments for the next `bytes` ready, at most eight: for a log that grows fast while no thread waits
     /// for syncs. The calling thread takes the page faults of their mappings, and the appends take none. That makes all of
     /// their pages dirty, so that the first sync of such a segment writes all of it.
     ///

@@ -209,7 +209,7 @@ impl Process {
     fn prepare_or_sync_full(&mut self) -> Result<(), Error> {
         match self.next % 3 {
             0 => self.log.prepare(),
-            1 => self.log.prepare_for(self.next % 6 << 13),
+            1 => self.log.prepare_for((self.next % 6) << 13),
             _ => {
                 let end = self.log.sync_full()?;
                 self.acknowledge(end)
