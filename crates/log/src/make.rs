@@ -44,8 +44,8 @@ impl<D: Disk> Log<D> {
     }
 
     /// Makes the segments for the next `bytes` ready, at most eight: for a log that grows fast while no thread waits
-    /// for syncs. The calling thread takes the page faults of their mappings, and the appends take none. That makes all of
-    /// their pages dirty, so that the first sync of such a segment writes all of it.
+    /// for syncs. The calling thread takes the page faults of their mappings, and the appends take none. That makes all
+    /// of their pages dirty, so that the first sync of such a segment writes all of it.
     ///
     /// # Errors
     ///
