@@ -46,7 +46,8 @@ impl<D: Disk> Log<D> {
         self.append_record(&body, Kind::Changes, None, limit)
     }
 
-    /// Refuses a record that does not fit below the limit. (A small one does, since the limit is at least four segments.)
+    /// Refuses a record that does not fit below the limit. (A small one fits, since the limit is at least four
+    /// segments.)
     fn check_spread(&self, body: &Body<'_>) -> Result<(), Error> {
         let spread = self.geometry.plan(Lsn(0), body.len()).end.0;
         let max = self.options.limit - self.geometry.size();

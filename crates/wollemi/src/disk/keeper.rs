@@ -150,8 +150,8 @@ impl Growth {
         }
     }
 
-    /// Returns for how many bytes the log should be prepared in bulk; 0 if it grows slowly, or if writes wait for syncs,
-    /// which would take longer.
+    /// Returns for how many bytes the log should be prepared in bulk; 0 if it grows slowly, or if writes wait for
+    /// syncs, which would take longer.
     fn ahead<D: Disk>(&mut self, log: &Log<D>) -> u64 {
         let (appended, waits) = (log.appended().0, log.waits());
         let grown = appended - std::mem::replace(&mut self.appended, appended);
