@@ -1,12 +1,12 @@
 //! Upserts present keys at levels `process` and `disk`, to count their instructions (`docs/disk.md`).
 //!
 //! ```text
-//! cargo build --profile profiling -p wollemi --features disks --example steps
+//! cargo build --profile profiling -p wollemi --features disks --example write_steps
 //! for level in process disk; do
-//!     valgrind --tool=callgrind --callgrind-out-file=steps.$level --toggle-collect='steps::upsert_all' \
-//!         target/profiling/examples/steps $level DIRECTORY
+//!     valgrind --tool=callgrind --callgrind-out-file=write_steps.$level --toggle-collect='write_steps::upsert_all' \
+//!         target/profiling/examples/write_steps $level DIRECTORY
 //! done
-//! callgrind_annotate --inclusive=yes steps.disk
+//! callgrind_annotate --inclusive=yes write_steps.disk
 //! ```
 //!
 //! The pool is in memory, because pools in files do not work under valgrind. The log is in the directory, on a disk.
