@@ -187,8 +187,8 @@ impl<D: Disk> Log<D> {
         tail.end = end;
         tail.records += 1;
         tail.bytes += end.0 - start.0;
-        if end.0 - durable.0 >= BULK && end.0 + STEP / 2 > tail.expected.0 {
-            tail.expect(self.geometry);
+        if end.0 - durable.0 >= BULK && end.0 + STEP / 2 > tail.prepared.0 {
+            tail.prepare_stores(self.geometry);
         }
         self.counters.records.store(tail.records, Ordering::Relaxed);
         self.ends.set_appended(end);

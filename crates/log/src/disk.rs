@@ -99,13 +99,13 @@ pub trait Mapping: Send + 'static {
 
     /// Prepares for imminent stores into all of the `len` bytes from `at` on. It makes these cheaper, and has no
     /// other effect.
-    fn expect(&mut self, at: u64, len: u64) {
+    fn prepare_stores(&mut self, at: u64, len: u64) {
         let _ = (at, len);
     }
 
     /// Prepares for a sync of many stores. It makes the sync cheaper and the next stores more expensive, and has no
     /// other effect.
-    fn let_go(&mut self) {}
+    fn prepare_sync(&mut self) {}
 }
 
 /// A failed operation on a file.

@@ -74,7 +74,7 @@ impl<D: Disk> Log<D> {
             }
             let (segment, mut mapping) = self.make(maker, number, incarnation)?;
             if in_bulk {
-                mapping.expect(SEGMENT_HEADER, self.geometry.size() - SEGMENT_HEADER);
+                mapping.prepare_stores(SEGMENT_HEADER, self.geometry.size() - SEGMENT_HEADER);
             }
             lock(&self.segments).push_back(segment);
             lock(&self.tail).add_ready(number, mapping, in_bulk);

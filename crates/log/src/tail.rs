@@ -24,7 +24,7 @@ pub(crate) struct Tail<M> {
     /// Mappings of full segments, to be unmapped by a thread that holds no lock.
     full: Vec<M>,
     /// Position up to which the mapping was prepared for stores.
-    pub(crate) expected: Lsn,
+    pub(crate) prepared: Lsn,
     /// The end of the last record that needs no segment after the full ones.
     full_end: End,
     pub(crate) records: u64,
@@ -36,7 +36,7 @@ struct Ready<M> {
     number: u64,
     mapping: M,
     /// Whether the whole mapping was prepared for stores.
-    is_expected: bool,
+    is_prepared: bool,
 }
 
 /// The end of a record, and the number of records appended up to there.
@@ -55,7 +55,7 @@ impl<M: Mapping> Tail<M> {
             ready: VecDeque::new(),
             next,
             full: Vec::new(),
-            expected: Lsn(0),
+            prepared: Lsn(0),
             full_end: End { lsn: end, records: 0 },
             records: 0,
             bytes: 0,
@@ -80,12 +80,12 @@ impl<M: Mapping> Tail<M> {
         self.ready.is_empty()
     }
 
-    /// Adds a segment made ready; `is_expected`: the whole mapping was prepared for stores.
-    pub(crate) fn add_ready(&mut self, number: u64, mapping: M, is_expected: bool) {
+    /// Adds a segment made ready; `is_prepared`: the whole mapping was prepared for stores.
+    pub(crate) fn add_ready(&mut self, number: u64, mapping: M, is_prepared: bool) {
         self.ready.push_back(Ready {
             number,
             mapping,
-            is_expected,
+            is_prepared,
         });
         self.next = number + 1;
     }
@@ -105,23 +105,23 @@ impl<M: Mapping> Tail<M> {
     }
 
     /// Prepares the mapping for the next stores, of a log that grows by [`BULK`] between two syncs.
-    pub(crate) fn expect(&mut self, geometry: Geometry) {
+    pub(crate) fn prepare_stores(&mut self, geometry: Geometry) {
         let Some((number, mapping)) = &mut self.current else {
             return;
         };
         let last = geometry.start(*number + 1);
-        if self.end < last && self.expected < last && self.end.0 + STEP / 2 > self.expected.0 {
-            mapping.expect(geometry.offset(self.end), STEP);
-            self.expected = last.min(Lsn(self.end.0 + STEP));
+        if self.end < last && self.prepared < last && self.end.0 + STEP / 2 > self.prepared.0 {
+            mapping.prepare_stores(geometry.offset(self.end), STEP);
+            self.prepared = last.min(Lsn(self.end.0 + STEP));
         }
     }
 
     /// Prepares the mapping for a sync of [`BULK`] or more.
     pub(crate) fn prepare_sync(&mut self) {
         if let Some((_, mapping)) = &mut self.current {
-            mapping.let_go();
+            mapping.prepare_sync();
         }
-        self.expected = Lsn(0);
+        self.prepared = Lsn(0);
     }
 
     /// The mapping of a segment, which is the current one or a later one that is ready.
@@ -132,7 +132,7 @@ impl<M: Mapping> Tail<M> {
                 lsn: self.end,
                 records: self.records,
             };
-            self.expected = match next.is_expected {
+            self.prepared = match next.is_prepared {
                 true => geometry.start(next.number + 1),
                 false => Lsn(0),
             };

@@ -2,8 +2,8 @@
 //!
 //! The first store into a page that is not writable in the page table costs a fault, of a microsecond or two. A sync
 //! makes the writable pages read-only, one by one, and for each interrupts the processors on which the process runs.
-//! That is expensive for many pages, so these are made writable [in bulk](Mapping::expect), and
-//! [removed](Mapping::let_go) from the page table in bulk before the sync.
+//! That is expensive for many pages, so these are made writable [in bulk](Mapping::prepare_stores), and
+//! [removed](Mapping::prepare_sync) from the page table in bulk before the sync.
 
 use super::Mapping;
 use rustix::io::Errno;
@@ -85,7 +85,7 @@ impl Mapping for FileMapping {
         unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    fn expect(&mut self, at: u64, len: u64) {
+    fn prepare_stores(&mut self, at: u64, len: u64) {
         let (Ok(at), Ok(len)) = (usize::try_from(at), usize::try_from(len)) else {
             return;
         };
@@ -99,7 +99,7 @@ impl Mapping for FileMapping {
         }
     }
 
-    fn let_go(&mut self) {
+    fn prepare_sync(&mut self) {
         // SAFETY: the range is this value's own. The mapping is shared, so the stored bytes are in the page cache.
         unsafe { unmap_pages(self.start.as_ptr(), self.len) };
     }
