@@ -30,9 +30,9 @@ mod usage;
 use crate::Error;
 use crate::items::item::{Header, Item};
 use crate::items::record::{self, StoreRecord};
-use count::Count;
+use count::{Count, Found, ItemEdit};
 use edit::StoreEdit;
-use index::{Action, Direction, Edit, Guard, Index};
+use index::{Action, Direction, Guard, Index};
 use pending::Pending;
 pub use recorded::ENOUGH;
 use seen::Removed;
@@ -188,9 +188,17 @@ impl ItemStore {
         header.unique < self.flushed.load(Ordering::Acquire)
     }
 
-    fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
-        self.count
-            .edit(&self.items, key, edit, &|value| self.holds_flushed(value))
+    fn edit(&self, key: &[u8], edit: &mut dyn ItemEdit) -> Result<Action, index::Error> {
+        self.count.edit(&self.items, key, edit)
+    }
+
+    /// Returns what an edit has found: this value, and the item in it.
+    #[inline]
+    fn found(&self, value: Option<&[u8]>, item: Option<Item<'_>>) -> Found {
+        Found {
+            present: value.is_some() && !item.is_some_and(|item| self.is_flushed(&item.header)),
+            length: value.map(<[u8]>::len),
+        }
     }
 
     #[inline]
@@ -215,6 +223,7 @@ impl ItemStore {
             rule,
             old: None,
             outcome: None,
+            found: Found::default(),
         };
         let action = self.edit(key, &mut change)?;
         let old = change.old;

@@ -12,7 +12,7 @@
 
 use crate::Error;
 use crate::entry::BATCH_BYTES;
-use index::{Action, Direction, Edit, Order, OrderedPlace};
+use index::{Direction, Order, OrderedPlace};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
 use std::ops::Bound;
@@ -165,53 +165,36 @@ impl BeforeImages {
         self.any.store(!all.is_empty(), Relaxed);
     }
 
-    /// Wraps an edit so that the value it replaces is recorded first.
-    pub fn preserving<'e>(
-        &'e self,
-        map: &'e Arc<str>,
-        order: Order,
-        key: &'e [u8],
-        edit: &'e mut dyn Edit,
-    ) -> Preserving<'e> {
-        Preserving {
+    /// Returns where the value of a key is recorded, if there are snapshots. The caller keeps the gate from closing, so
+    /// that no snapshot begins.
+    #[inline]
+    pub fn of_key<'k>(&'k self, map: &'k Arc<str>, order: Order, key: &'k [u8]) -> Option<KeyImages<'k>> {
+        self.any_snapshot().then_some(KeyImages {
             before_images: self,
             map,
             order,
             key,
-            edit,
-        }
-    }
-
-    fn record(&self, map: &Arc<str>, place: &OrderedPlace, current: Option<&[u8]>) {
-        let mut shared = None;
-        for images in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
-            images.record(map, place, current, &mut shared);
-        }
+        })
     }
 }
 
-/// An edit that records the value it replaces.
-pub(crate) struct Preserving<'e> {
-    before_images: &'e BeforeImages,
-    map: &'e Arc<str>,
+/// The images of a key that is about to be written.
+pub(crate) struct KeyImages<'k> {
+    before_images: &'k BeforeImages,
+    map: &'k Arc<str>,
     order: Order,
-    key: &'e [u8],
-    edit: &'e mut dyn Edit,
+    key: &'k [u8],
 }
 
-impl Edit for Preserving<'_> {
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        let action = self.edit.decide(current);
-        if action != Action::Keep {
-            // A repeated decision records nothing more: the first image counts, and was recorded while the key still
-            // had the value from the snapshot's beginning.
-            let place = self.order.place(self.key);
-            self.before_images.record(self.map, &place, current);
+impl KeyImages<'_> {
+    /// Records the value that a decision replaces. A repeated decision records nothing more: the first image counts, and
+    /// was recorded while the key still had the value from the snapshot's beginning.
+    pub fn record(&self, current: Option<&[u8]>) {
+        let place = self.order.place(self.key);
+        let mut shared = None;
+        let all = &self.before_images.all;
+        for images in &*all.read().unwrap_or_else(PoisonError::into_inner) {
+            images.record(self.map, &place, current, &mut shared);
         }
-        action
-    }
-
-    fn value(&self) -> &[u8] {
-        self.edit.value()
     }
 }

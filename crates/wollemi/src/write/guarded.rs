@@ -7,6 +7,7 @@
 use crate::write::gate::{Closed, Gate};
 use crate::write::journal::{Durability, Journal, may_be_undone};
 use crate::write::map_index::{MapIndex, Plan, Recording};
+use crate::write::recorded::RecordedEdit;
 use crate::write::retry::Retry;
 use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId, hash, stripe_of};
@@ -84,21 +85,19 @@ impl<I: Index, M: Media> Guarded<I, M> {
             journal,
             ..
         } = &*self.store.traffic;
-        let write = |edit: &mut dyn Edit| match before_images.any_snapshot() {
-            true => self.index.write(
-                key,
-                &mut before_images.preserving(&self.name, self.index.order(), key, edit),
-            ),
-            false => self.index.write(key, edit),
-        };
-        let action = match (journal.get(), recording) {
+        let images = before_images.of_key(&self.name, self.index.order(), key);
+        let logged = match (journal.get(), recording) {
             (Some(journal), Recording::Append(durability)) => {
-                let place = (&*self.name, key);
-                let mut logged = journal.logged(place, stripe, durability, edit, &self.index);
-                let done = write(&mut logged);
-                logged.ended(done)?
+                Some(journal.logged((&self.name, key), stripe, durability, &self.index))
             }
-            _ => write(edit)?,
+            _ => None,
+        };
+        let action = if logged.is_some() || images.is_some() {
+            let mut recorded = RecordedEdit { edit, logged, images };
+            let done = self.index.write(key, &mut recorded);
+            recorded.ended(done)?
+        } else {
+            self.index.write(key, edit)?
         };
         if action != Action::Keep && watches.are_there() {
             let journal = journal.get();

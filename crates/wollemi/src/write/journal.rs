@@ -165,14 +165,12 @@ impl Journal {
         }
     }
 
-    /// Wraps an edit of a key whose stripe the caller holds, so that its decision is appended. `index` will apply the
-    /// edit.
+    /// Begins the log's part of a write to `index`. The caller holds the key's stripe.
     pub fn logged<'e>(
         &'e self,
         (map, key): (&'e str, &'e [u8]),
         stripe: StripeId,
         durability: Option<Durability>,
-        edit: &'e mut dyn Edit,
         index: &'e dyn Index,
     ) -> Logged<'e> {
         Logged {
@@ -181,7 +179,6 @@ impl Journal {
             key,
             stripe,
             durability: durability.unwrap_or_else(|| self.durability()),
-            edit,
             index,
             is_appended: false,
             refused: None,
@@ -286,7 +283,7 @@ pub(super) fn not_durable(error: log::Error) -> Error {
     Error::NotDurable(Box::new(error))
 }
 
-/// An edit that appends its decision before the index publishes it.
+/// The log's part of a write, which appends each decision of the edit before the index publishes it.
 ///
 /// If the write does not end as decided after a record was appended, another record states the key's value: in
 /// [`ended`](Logged::ended) after an error, and in the drop after a panic.
@@ -296,7 +293,6 @@ pub(crate) struct Logged<'e> {
     key: &'e [u8],
     stripe: StripeId,
     durability: Durability,
-    edit: &'e mut dyn Edit,
     index: &'e dyn Index,
     /// Whether a record exists that the index's write has not confirmed.
     is_appended: bool,
@@ -305,6 +301,33 @@ pub(crate) struct Logged<'e> {
 }
 
 impl Logged<'_> {
+    /// Appends what `edit` has decided for a key with this value. Returns the action for the index: none if the log
+    /// refuses the record.
+    pub fn decided(&mut self, action: Action, edit: &dyn Edit, current: Option<&[u8]>) -> Action {
+        self.refused = None;
+        let appended = match action {
+            // The index refuses a value that is too long. (A record appended for an earlier decision is undone.)
+            Action::Put => match edit.value() {
+                value if value.len() > MAX_VALUE => return action,
+                value => self.append(Some(value)),
+            },
+            Action::Remove if current.is_some() => self.append(None),
+            // It was called before, and has now decided differently.
+            _ if self.is_appended => self.append(current),
+            _ => return action,
+        };
+        match appended {
+            Ok(()) => {
+                self.is_appended = true;
+                action
+            }
+            Err(error) => {
+                self.refused = Some(error);
+                Action::Keep
+            }
+        }
+    }
+
     fn append(&self, value: Option<&[u8]>) -> Result<(), Error> {
         let stripe = std::iter::once(self.stripe);
         self.journal
@@ -348,38 +371,6 @@ impl Drop for Logged<'_> {
             // The panic propagates to the caller; an error of the log here is not reported.
             let _ = self.undo();
         }
-    }
-}
-
-impl Edit for Logged<'_> {
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        let action = self.edit.decide(current);
-        self.refused = None;
-        let appended = match action {
-            // The index refuses a value that is too long. (A record appended for an earlier decision is undone.)
-            Action::Put => match self.edit.value() {
-                value if value.len() > MAX_VALUE => return action,
-                value => self.append(Some(value)),
-            },
-            Action::Remove if current.is_some() => self.append(None),
-            // It was called before, and has now decided differently.
-            _ if self.is_appended => self.append(current),
-            _ => return action,
-        };
-        match appended {
-            Ok(()) => {
-                self.is_appended = true;
-                action
-            }
-            Err(error) => {
-                self.refused = Some(error);
-                Action::Keep
-            }
-        }
-    }
-
-    fn value(&self) -> &[u8] {
-        self.edit.value()
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `retry`         | the policy for retries after conflicts                                           |
 //! | `reads`         | a transaction's reads                                                            |
 //! | `active`        | commits in progress, as other writers see them                                   |
+//! | `recorded`      | edits whose decisions the log and the snapshots record                           |
 //! | `before_images` | values of keys before their changes, for snapshots                               |
 //! | `journal`       | the log of a database of level `disk`, as writers and readers use it             |
 //! | `turn`          | waiting for durability; operations of a thread that wait together                |
@@ -31,6 +32,7 @@ pub mod journal;
 pub mod map_index;
 pub mod own;
 pub mod reads;
+pub mod recorded;
 pub mod retry;
 pub mod roots;
 pub mod slots;

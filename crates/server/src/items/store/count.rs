@@ -124,31 +124,14 @@ impl Count {
     }
 
     /// Carries out an edit of an item.
-    pub fn edit(
-        &self,
-        items: &Pending,
-        key: &[u8],
-        edit: &mut dyn Edit,
-        is_flushed: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<Action, Error> {
+    pub fn edit(&self, items: &Pending, key: &[u8], edit: &mut dyn ItemEdit) -> Result<Action, Error> {
         let counting = self.hold();
-        let mut watched = Watched {
-            edit,
-            is_flushed,
-            present: false,
-            length: None,
+        let action = items.write(key, edit)?;
+        let put = match action {
+            Action::Put => edit.value().len(),
+            Action::Keep | Action::Remove => 0,
         };
-        let action = items.write(key, &mut watched)?;
-        let before = (watched.present, watched.length);
-        counting.note(
-            key,
-            before,
-            action,
-            match action {
-                Action::Put => watched.value().len(),
-                Action::Keep | Action::Remove => 0,
-            },
-        );
+        counting.note(key, edit.found(), action, put);
         Ok(action)
     }
 
@@ -168,9 +151,9 @@ pub struct Counting<'c> {
 }
 
 impl Counting<'_> {
-    /// Counts an edit: whether the key had an item that no flush had dropped, the length of the old value, and that of
-    /// the value that was put.
-    pub fn note(&self, key: &[u8], (present, length): (bool, Option<usize>), action: Action, put: usize) {
+    /// Counts an edit: what it found, what it did, and the length of the value that it put.
+    pub fn note(&self, key: &[u8], found: Found, action: Action, put: usize) {
+        let Found { present, length } = found;
         let is_ahead = || self.count.order.compare(key, &self.cursor).is_gt();
         if !self.count.through.load(Ordering::Acquire) && is_ahead() {
             return;
@@ -202,27 +185,22 @@ pub struct Saved {
     cursor: Vec<u8>,
 }
 
-/// An edit, and whether an item that is not flushed was there when it decided.
-struct Watched<'e> {
-    edit: &'e mut dyn Edit,
-    is_flushed: &'e dyn Fn(&[u8]) -> bool,
-    present: bool,
-    /// The length of the old value.
-    length: Option<usize>,
+/// What an edit found under its key when it last decided.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found {
+    /// Whether there was a value, other than an item that a flush had dropped.
+    pub present: bool,
+    /// The length of the value.
+    pub length: Option<usize>,
+}
+
+/// An edit whose key may have an item, and that the count can follow.
+pub trait ItemEdit: Edit {
+    /// Returns what the last decision found.
+    fn found(&self) -> Found;
 }
 
 /// Returns the bytes that an item takes.
 fn size(key: &[u8], value: usize) -> i64 {
     (key.len() + value) as i64 + PLACE as i64
-}
-
-impl Edit for Watched<'_> {
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        self.present = current.is_some_and(|value| !(self.is_flushed)(value));
-        self.length = current.map(<[u8]>::len);
-        self.edit.decide(current)
-    }
-    fn value(&self) -> &[u8] {
-        self.edit.value()
-    }
 }

@@ -1,23 +1,44 @@
 //! The edits of items, which look at an item and change it under the lock on its key.
 
+use super::count::{Found, ItemEdit};
 use super::{Decision, ItemStore};
 use crate::items::item::Item;
 use index::{Action, Edit};
 use std::sync::atomic::Ordering;
 
-/// Removes a key if the predicate holds for its value. Each decision calls the predicate, also if there is no value.
-pub struct Remove<F>(pub F);
+/// Removes a key if `rule` holds for its value. Each decision calls `rule`, also if there is no value.
+pub struct Remove<'s, F> {
+    store: &'s ItemStore,
+    rule: F,
+    found: Found,
+}
 
-impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {
+impl<F: FnMut(Option<&[u8]>) -> bool> Remove<'_, F> {
+    pub fn new(store: &ItemStore, rule: F) -> Remove<'_, F> {
+        Remove {
+            store,
+            rule,
+            found: Found::default(),
+        }
+    }
+}
+
+impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<'_, F> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        if (self.0)(current) {
-            Action::Remove
-        } else {
-            Action::Keep
+        self.found = self.store.found(current, current.and_then(Item::read));
+        match (self.rule)(current) {
+            true => Action::Remove,
+            false => Action::Keep,
         }
     }
     fn value(&self) -> &[u8] {
         &[]
+    }
+}
+
+impl<F: FnMut(Option<&[u8]>) -> bool> ItemEdit for Remove<'_, F> {
+    fn found(&self) -> Found {
+        self.found
     }
 }
 
@@ -34,6 +55,7 @@ pub struct StoreEdit<'s, R, T> {
     pub old: Option<u64>,
     /// The rule's result; `None` if the value is no item.
     pub outcome: Option<T>,
+    pub found: Found,
 }
 
 impl<R, T> Edit for StoreEdit<'_, R, T>
@@ -41,11 +63,11 @@ where
     R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
 {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        let old = match current.map(Item::read) {
-            Some(None) => return Action::Keep,
-            Some(Some(item)) => Some(item),
-            None => None,
-        };
+        let old = current.and_then(Item::read);
+        self.found = self.store.found(current, old);
+        if current.is_some() && old.is_none() {
+            return Action::Keep;
+        }
         self.old = old.map(|item| item.header.unique);
         let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
         let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
@@ -62,5 +84,14 @@ where
 
     fn value(&self) -> &[u8] {
         self.put
+    }
+}
+
+impl<R, T> ItemEdit for StoreEdit<'_, R, T>
+where
+    R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
+{
+    fn found(&self) -> Found {
+        self.found
     }
 }

@@ -62,7 +62,7 @@ impl ItemStore {
                     .and_then(Item::read)
                     .is_some_and(|item| item.header.unique == *unique)
             };
-            if self.edit(key, &mut Remove(is_same))? == Action::Remove {
+            if self.edit(key, &mut Remove::new(self, is_same))? == Action::Remove {
                 self.removed.note(key, *unique);
                 gone.evicted += 1;
             }

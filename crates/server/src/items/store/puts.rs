@@ -1,7 +1,7 @@
 //! Storing several items unconditionally. The memory that their edits look at is prefetched in parallel, and most
 //! become durable together.
 
-use super::count::Counting;
+use super::count::{Counting, Found};
 use super::{Failure, ItemStore};
 use crate::items::item::Item;
 use index::{Action, Edit, Edits, Error};
@@ -28,8 +28,7 @@ impl ItemStore {
             fill,
             failed: Vec::new(),
             i: 0,
-            before: None,
-            present: false,
+            found: Found::default(),
             foreign: false,
         };
         self.items.index().write_many(keys, &mut group);
@@ -53,10 +52,7 @@ struct Group<'p, F> {
     failed: Vec<(usize, Failure)>,
     /// The number of the present edit.
     i: usize,
-    /// The length of the old value.
-    before: Option<usize>,
-    /// Whether the old value is an item that is not flushed.
-    present: bool,
+    found: Found,
     /// Whether the old value is no item.
     foreign: bool,
 }
@@ -66,10 +62,9 @@ where
     F: FnMut(usize, u64, &mut Vec<u8>),
 {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        let old = current.map(Item::read);
-        self.before = current.map(<[u8]>::len);
-        self.present = matches!(old, Some(Some(old)) if !self.store.is_flushed(&old.header));
-        self.foreign = matches!(old, Some(None));
+        let old = current.and_then(Item::read);
+        self.found = self.store.found(current, old);
+        self.foreign = current.is_some() && old.is_none();
         if self.foreign {
             return Action::Keep;
         }
@@ -97,8 +92,7 @@ where
             Ok(action) => {
                 let key = self.keys[i];
                 let after = self.value.len();
-                self.counting
-                    .note(key, (self.present, self.before), action, after);
+                self.counting.note(key, self.found, action, after);
                 match self.foreign {
                     true => self.failed.push((i, Failure::Foreign)),
                     false => self.store.usage.note(key),

@@ -10,7 +10,7 @@ impl ItemStore {
     /// Removes the item if it is dead. Returns whether it was.
     pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
         let mut dead = None;
-        let mut edit = Remove(|value: Option<&[u8]>| {
+        let mut edit = Remove::new(self, |value: Option<&[u8]>| {
             let item = value.and_then(Item::read);
             dead = item.filter(|item| self.is_dead(&item.header, now)).map(unique);
             dead.is_some()
@@ -25,7 +25,7 @@ impl ItemStore {
     /// Removes the item.
     pub fn delete(&self, key: &[u8], now: u64) -> Result<Outcome, Failure> {
         let (mut outcome, mut removed) = (Outcome::NotFound, None);
-        let mut edit = Remove(|value: Option<&[u8]>| {
+        let mut edit = Remove::new(self, |value: Option<&[u8]>| {
             // A repeated decision must not depend on the first.
             let item = value.and_then(Item::read);
             let is_live = value.is_some() && !item.is_some_and(|item| self.is_dead(&item.header, now));

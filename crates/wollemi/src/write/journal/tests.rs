@@ -66,6 +66,12 @@ impl Edit for Wavering {
     }
 }
 
+/// Decides, and gives the decision to the log's part of the write.
+fn decide(logged: &mut Logged<'_>, edit: &mut Wavering, current: Option<&[u8]>) -> Action {
+    let action = edit.decide(current);
+    logged.decided(action, edit, current)
+}
+
 /// If a repeated edit decides differently, its last record states the key's final value.
 #[test]
 fn the_last_record_is_the_last_decision() {
@@ -102,8 +108,8 @@ fn the_last_record_is_the_last_decision() {
         let journal = journal_of(&log);
         let count = decisions.len();
         let mut edit = Wavering(decisions.into_iter());
-        let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
-        (0..count).for_each(|_| _ = logged.decide(current));
+        let mut logged = journal.logged(("map", b"key"), 0, None, map.index.bare());
+        (0..count).for_each(|_| _ = decide(&mut logged, &mut edit, current));
         assert_eq!(log.records.lock().expect("no panic").last(), expected.as_ref());
     }
 }
@@ -118,11 +124,11 @@ fn full_log_accepts_undo_record() {
     let log = Arc::new(Remembering::default());
     let journal = journal_of(&log);
     let mut edit = Wavering(vec![Action::Put, Action::Put].into_iter());
-    let mut logged = journal.logged(("map", b"key"), 0, None, &mut edit, map.index.bare());
-    assert_eq!(logged.decide(None), Action::Put);
+    let mut logged = journal.logged(("map", b"key"), 0, None, map.index.bare());
+    assert_eq!(decide(&mut logged, &mut edit, None), Action::Put);
     log.is_full.store(true, Relaxed);
     // The index calls `decide` again, and the full log refuses its record.
-    assert_eq!(logged.decide(None), Action::Keep);
+    assert_eq!(decide(&mut logged, &mut edit, None), Action::Keep);
     let refused = logged.ended(Ok(Action::Keep)).expect_err("no room");
     assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
     let removed = Change::Remove {

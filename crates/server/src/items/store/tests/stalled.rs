@@ -1,7 +1,7 @@
 //! Writes of the record that stall, and edits meanwhile.
 
 use super::*;
-use index::Error;
+use index::{Edit, Error};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! others.
 
 use super::*;
-use index::Error;
+use index::{Edit, Error};
 
 /// A reference index in which some keys' writes are decided twice, as where a full pool is given room meanwhile, and
 /// some of them then fail.
