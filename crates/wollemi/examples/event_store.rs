@@ -42,7 +42,7 @@ impl Store {
     fn append(&self, account: &str, event: &Event) -> Result<u64, wollemi::Error> {
         let entry = (account.to_owned(), event.clone());
         self.db.transact(|tx| {
-            let last = self.events.range_in::<_, u64>(tx, ..)?.next_back().transpose()?;
+            let last = self.events.last_in(tx)?;
             let number = last.map_or(0, |(number, _)| number + 1);
             self.events.upsert_in(tx, &number, &entry)?;
             let key = OfAccount {

@@ -6,7 +6,7 @@ mod transaction;
 mod views;
 mod writes;
 
-use crate::{Durability, Error, Iter, Map};
+use crate::{Durability, Entry, Error, Iter, Map};
 pub use key::{Key, KeyBytes};
 pub(crate) use key::{bounds, bytes_of};
 use serde::Serialize;
@@ -217,19 +217,17 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     pub fn with_first(&self, first: &impl Key) -> TypedIter<K, V> {
-        let mut bytes = Vec::new();
-        first.write_part(&mut bytes);
-        self.over(self.map.prefix(bytes))
+        self.over(self.map.prefix(part_of(first)))
     }
 
-    fn over(&self, entries: Iter) -> TypedIter<K, V> {
+    fn over<I>(&self, entries: I) -> TypedIter<K, V, I> {
         TypedIter {
             map: self.clone(),
             entries,
         }
     }
 
-    pub(crate) fn entry(&self, entry: Result<crate::Entry, Error>) -> Result<(K, V), Error> {
+    pub(crate) fn entry(&self, entry: Result<Entry, Error>) -> Result<(K, V), Error> {
         let (key, value) = entry?;
         Ok((self.read_key(&key)?, self.read(&value)?))
     }
@@ -239,29 +237,46 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     }
 }
 
-/// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields and a handle to the
-/// map.
-///
-/// An entry that does not decode is an error, after which the iteration continues.
-pub struct TypedIter<K, V> {
-    map: TypedMap<K, V>,
-    entries: Iter,
+/// Returns the bytes with which a tuple begins that has this first element.
+fn part_of(first: &impl Key) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    first.write_part(&mut bytes);
+    bytes
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned> Iterator for TypedIter<K, V> {
+/// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields and a handle to the
+/// map. `I` is the iterator over the underlying bytes: [`Iter`] of a map, [`ViewIter`](crate::ViewIter) of a view, or
+/// [`TransactionRange`](crate::TransactionRange), which borrows the transaction.
+///
+/// An entry that does not decode is an error, after which the iteration continues.
+pub struct TypedIter<K, V, I = Iter> {
+    map: TypedMap<K, V>,
+    entries: I,
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned, I> Iterator for TypedIter<K, V, I>
+where
+    I: Iterator<Item = Result<Entry, Error>>,
+{
     type Item = Result<(K, V), Error>;
     fn next(&mut self) -> Option<Self::Item> {
         self.entries.next().map(|entry| self.map.entry(entry))
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedIter<K, V> {
+impl<K: Key, V: Serialize + DeserializeOwned, I> DoubleEndedIterator for TypedIter<K, V, I>
+where
+    I: DoubleEndedIterator<Item = Result<Entry, Error>>,
+{
     fn next_back(&mut self) -> Option<Self::Item> {
         self.entries.next_back().map(|entry| self.map.entry(entry))
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned> FusedIterator for TypedIter<K, V> {}
+impl<K: Key, V: Serialize + DeserializeOwned, I> FusedIterator for TypedIter<K, V, I> where
+    I: FusedIterator<Item = Result<Entry, Error>>
+{
+}
 
 impl<K: Key, V: Serialize + DeserializeOwned> IntoIterator for &TypedMap<K, V> {
     type Item = Result<(K, V), Error>;
@@ -271,7 +286,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> IntoIterator for &TypedMap<K, V> {
     }
 }
 
-impl<K, V> fmt::Debug for TypedIter<K, V> {
+impl<K, V, I> fmt::Debug for TypedIter<K, V, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TypedIter").field(&self.map).finish()
     }

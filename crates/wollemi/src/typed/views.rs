@@ -1,12 +1,11 @@
 //! Views of typed maps in snapshots, and watches of their changes.
 
-use super::{Key, KeyBytes, TypedMap, bounds, bytes_of};
+use super::{Key, KeyBytes, TypedIter, TypedMap, bounds, bytes_of, part_of};
 use crate::{Error, Event, Media, Snapshot, View, ViewIter, Watch};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 use std::fmt;
-use std::iter::FusedIterator;
 use std::ops::RangeBounds;
 use std::time::Duration;
 
@@ -15,6 +14,9 @@ pub struct TypedView<K, V> {
     pub(super) map: TypedMap<K, V>,
     pub(super) view: View,
 }
+
+/// A double-ended iterator over a [`TypedView`]'s entries in key order.
+pub type TypedViewIter<K, V> = TypedIter<K, V, ViewIter>;
 
 /// A stream of the changes of a typed map, from [`TypedMap::watch`]. As an iterator it waits for the next event, like a
 /// [`Watch`]. A key or a value that does not decode is an error, after which the watch continues.
@@ -143,7 +145,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.over(self.view.range(bounds(keys)))
+        self.map.over(self.view.range(bounds(keys)))
     }
 
     /// The entries whose keys are text, or bytes, that begin with these, in key order.
@@ -151,22 +153,13 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.over(self.view.prefix(bytes_of(prefix)))
+        self.map.over(self.view.prefix(bytes_of(prefix)))
     }
 
     /// The entries whose keys are tuples that begin with this element, in key order, as [`TypedMap::with_first`] yields
     /// them.
     pub fn with_first(&self, first: &impl Key) -> TypedViewIter<K, V> {
-        let mut bytes = Vec::new();
-        first.write_part(&mut bytes);
-        self.over(self.view.prefix(bytes))
-    }
-
-    fn over(&self, entries: ViewIter) -> TypedViewIter<K, V> {
-        TypedViewIter {
-            map: self.map.clone(),
-            entries,
-        }
+        self.map.over(self.view.prefix(part_of(first)))
     }
 }
 
@@ -177,27 +170,6 @@ impl<K: Key, V: Serialize + DeserializeOwned> IntoIterator for &TypedView<K, V> 
         self.iter()
     }
 }
-
-/// A double-ended iterator over a [`TypedView`]'s entries in key order.
-pub struct TypedViewIter<K, V> {
-    map: TypedMap<K, V>,
-    entries: ViewIter,
-}
-
-impl<K: Key, V: Serialize + DeserializeOwned> Iterator for TypedViewIter<K, V> {
-    type Item = Result<(K, V), Error>;
-    fn next(&mut self) -> Option<Self::Item> {
-        self.entries.next().map(|entry| self.map.entry(entry))
-    }
-}
-
-impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedViewIter<K, V> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.entries.next_back().map(|entry| self.map.entry(entry))
-    }
-}
-
-impl<K: Key, V: Serialize + DeserializeOwned> FusedIterator for TypedViewIter<K, V> {}
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
     /// Returns the next event, if there is one.
@@ -243,12 +215,6 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 impl<K, V> fmt::Debug for TypedView<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TypedView").field(&self.map).finish()
-    }
-}
-
-impl<K, V> fmt::Debug for TypedViewIter<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TypedViewIter").field(&self.map).finish()
     }
 }
 
