@@ -88,18 +88,11 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     }
 
     fn wrong(&self, why: impl fmt::Display) -> Error {
-        Error::Value {
-            map: self.map.name().to_owned(),
-            why: why.to_string(),
-        }
+        wrong(self.map.name(), why)
     }
 
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<V, Error> {
-        match postcard::take_from_bytes(bytes) {
-            Ok((value, [])) => Ok(value),
-            Ok(_) => Err(self.wrong("trailing bytes")),
-            Err(error) => Err(self.wrong(error)),
-        }
+        read_value(self.map.name(), bytes)
     }
 
     fn read_all(&self, found: Vec<Option<Vec<u8>>>) -> Result<Vec<Option<V>>, Error> {
@@ -229,12 +222,29 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 
     pub(crate) fn entry(&self, entry: Result<Entry, Error>) -> Result<(K, V), Error> {
         let (key, value) = entry?;
-        Ok((self.read_key(&key)?, self.read(&value)?))
+        Ok((read_key(self.map.name(), &key)?, self.read(&value)?))
     }
+}
 
-    fn read_key(&self, bytes: &[u8]) -> Result<K, Error> {
-        K::read(bytes).ok_or_else(|| self.wrong("a key does not decode"))
+fn wrong(map: &str, why: impl fmt::Display) -> Error {
+    Error::Value {
+        map: map.to_owned(),
+        why: why.to_string(),
     }
+}
+
+/// Decodes a value of the map of this name.
+fn read_value<V: DeserializeOwned>(map: &str, bytes: &[u8]) -> Result<V, Error> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(value),
+        Ok(_) => Err(wrong(map, "trailing bytes")),
+        Err(error) => Err(wrong(map, error)),
+    }
+}
+
+/// Decodes a key of the map of this name.
+fn read_key<K: Key>(map: &str, bytes: &[u8]) -> Result<K, Error> {
+    K::read(bytes).ok_or_else(|| wrong(map, "a key does not decode"))
 }
 
 /// Returns the bytes with which a tuple begins that has this first element.

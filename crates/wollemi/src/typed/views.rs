@@ -1,11 +1,12 @@
 //! Views of typed maps in snapshots, and watches of their changes.
 
-use super::{Key, KeyBytes, TypedIter, TypedMap, bounds, bytes_of, part_of};
+use super::{Key, KeyBytes, TypedIter, TypedMap, bounds, bytes_of, part_of, read_key, read_value};
 use crate::{Error, Event, Media, Snapshot, View, ViewIter, Watch};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::time::Duration;
 
@@ -19,10 +20,13 @@ pub struct TypedView<K, V> {
 pub type TypedViewIter<K, V> = TypedIter<K, V, ViewIter>;
 
 /// A stream of the changes of a typed map, from [`TypedMap::watch`]. As an iterator it waits for the next event, like a
-/// [`Watch`]. A key or a value that does not decode is an error, after which the watch continues.
+/// [`Watch`], and ends when the last handle to the map's database is dropped. A key or a value that does not decode is an
+/// error, after which the watch continues.
 pub struct TypedWatch<K, V> {
-    map: TypedMap<K, V>,
+    /// The map's name. A handle to the map would keep the database open, and the watch would never end.
+    map: String,
     watch: Watch,
+    types: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
@@ -87,8 +91,9 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 
     fn watch_bytes(&self, prefix: &[u8], capacity: usize) -> Result<TypedWatch<K, V>, Error> {
         Ok(TypedWatch {
-            map: self.clone(),
+            map: self.map().name().to_owned(),
             watch: self.map().watch(prefix, capacity)?,
+            types: PhantomData,
         })
     }
 }
@@ -179,7 +184,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
     /// [`Error::Value`]; the next call returns the next event.
     pub fn try_next(&mut self) -> Result<Option<Event<K, V>>, Error> {
         let event = self.watch.try_next();
-        event.map(|event| self.map.event(event)).transpose()
+        event.map(|event| self.read(event)).transpose()
     }
 
     /// Waits at most this time for the next event. Returns `None` if there was none.
@@ -189,23 +194,23 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
     /// Those of [`try_next`](TypedWatch::try_next).
     pub fn next_within(&mut self, patience: Duration) -> Result<Option<Event<K, V>>, Error> {
         let event = self.watch.next_within(patience);
-        event.map(|event| self.map.event(event)).transpose()
+        event.map(|event| self.read(event)).transpose()
     }
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> Iterator for TypedWatch<K, V> {
     type Item = Result<Event<K, V>, Error>;
     fn next(&mut self) -> Option<Self::Item> {
-        self.watch.next().map(|event| self.map.event(event))
+        self.watch.next().map(|event| self.read(event))
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
-    fn event(&self, event: Event) -> Result<Event<K, V>, Error> {
+impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
+    fn read(&self, event: Event) -> Result<Event<K, V>, Error> {
         Ok(match event {
             Event::Changed { key, value } => Event::Changed {
-                key: self.read_key(&key)?,
-                value: value.map(|bytes| self.read(&bytes)).transpose()?,
+                key: read_key(&self.map, &key)?,
+                value: value.map(|bytes| read_value(&self.map, &bytes)).transpose()?,
             },
             Event::Missed(count) => Event::Missed(count),
         })
@@ -269,6 +274,20 @@ mod tests {
         visits.remove(&(alice.clone(), 2))?;
         assert_eq!(visits.view(&snapshot)?.with_first(&alice).count(), 2);
         assert_eq!(visits.with_first(&alice).count(), 1);
+        Ok(())
+    }
+
+    /// A watch ends when the last handle to the database is dropped: it holds none itself.
+    #[test]
+    fn a_watch_ends_with_the_database() -> Result<(), Error> {
+        let words = TypedMap::<String, u8>::new(crate::Db::anonymous()?.map("words")?);
+        let watch = words.watch(10)?;
+        words.upsert(&"a".to_owned(), &1)?;
+        drop(words);
+        let (counted, count) = std::sync::mpsc::channel();
+        std::thread::spawn(move || counted.send(watch.count()));
+        // Upper bound; beyond it the watch counts as hung.
+        assert_eq!(count.recv_timeout(Duration::from_secs(60)), Ok(1));
         Ok(())
     }
 
