@@ -10,11 +10,13 @@
 //! | `pop`         | removing the first or last entry of a map                |
 //! | `batch`       | changes without reads                                    |
 //! | `overlay`     | uncommitted changes over the content of the maps         |
+//! | `layer`       | those of one map                                         |
 
 pub mod batch;
 pub mod cursor;
 mod edits;
 mod ends;
+mod layer;
 pub mod overlay;
 mod pop;
 pub mod range;

@@ -1,14 +1,12 @@
 //! Buffered changes, and the maps as they would be with them applied.
 
+use crate::read::merge::Bounds;
+use crate::txn::layer::{Changes, Layer};
 use crate::write::map_index::{KeyState, Plan};
 use crate::{Db, Error, MAX_KEY, MAX_VALUE, Map, Media};
 use index::{Action, Direction, Edit, Order};
-use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-
-/// The changed keys of a map, and their new values; `None`: removed.
-pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// The callback of a scan, for each key and its value.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
@@ -41,23 +39,6 @@ pub struct Overlay {
     max: usize,
     /// Whether the limit was exceeded, so that changes are missing.
     outgrown: bool,
-}
-
-/// The buffered changes to a map.
-#[derive(Debug)]
-struct Layer {
-    map: Map,
-    changes: Changes,
-    /// Bytes of keys and values.
-    bytes: usize,
-}
-
-impl Layer {
-    /// Returns whether it is of this map. All handles to a map share its index; maps of the same name in other
-    /// databases do not.
-    fn is_of(&self, map: &Map) -> bool {
-        std::ptr::addr_eq(Arc::as_ptr(&self.map.index), Arc::as_ptr(&map.index))
-    }
 }
 
 impl Default for Overlay {
@@ -93,15 +74,26 @@ impl Overlay {
         self.of(map)?.get(key)
     }
 
+    /// Removes the first key in this direction. The caller has read the map from [what is left](Overlay::rest) up to this
+    /// key, and keeps those reads valid.
+    pub(crate) fn pop(&mut self, map: &Map, key: &[u8], direction: Direction) {
+        self.set(map, key, None);
+        if let Some(layer) = self.maps.iter_mut().find(|layer| layer.is_of(map)) {
+            layer.exclude(key, direction);
+        }
+    }
+
+    /// Returns the bounds of what pops have left of a map: with its changes, it has no key outside of them.
+    pub(crate) fn rest(&self, map: &Map) -> Bounds<'_> {
+        let layer = self.maps.iter().find(|layer| layer.is_of(map));
+        layer.map_or((Bound::Unbounded, Bound::Unbounded), Layer::rest)
+    }
+
     /// Buffers a change of a key.
     pub(crate) fn set(&mut self, map: &Map, key: &[u8], value: Option<&[u8]>) {
         let place = self.maps.iter().position(|layer| layer.is_of(map));
         let place = place.unwrap_or_else(|| {
-            self.maps.push(Layer {
-                map: map.clone(),
-                changes: Changes::new(),
-                bytes: 0,
-            });
+            self.maps.push(Layer::new(map));
             self.maps.len() - 1
         });
         let layer = &mut self.maps[place];
@@ -112,6 +104,9 @@ impl Overlay {
             return;
         }
         layer.bytes += key.len() + len(value);
+        if value.is_some() {
+            layer.include(key);
+        }
         let value = value.map(<[u8]>::to_vec);
         if let Some(old) = layer.changes.insert(key.to_vec(), value) {
             layer.bytes -= key.len() + len(old.as_deref());

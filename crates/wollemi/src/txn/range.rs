@@ -6,7 +6,7 @@
 
 use crate::entry::Entry;
 use crate::read::merge::{self, Read};
-use crate::txn::overlay::Changes;
+use crate::txn::layer::Changes;
 use crate::write::map_index::RangeRead;
 use crate::write::reads::Reads;
 use crate::{Error, Map};

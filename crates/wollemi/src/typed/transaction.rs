@@ -3,7 +3,8 @@
 use crate::txn::range::TransactionRange;
 use crate::txn::transaction::Transaction;
 use crate::typed::{Key, KeyBytes, TypedIter, TypedMap, bounds, bytes_of, part_of};
-use crate::{Error, Media};
+use crate::{Entry, Error, Media};
+use index::Direction;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
@@ -168,7 +169,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// Those of [`first_in`](TypedMap::first_in). An entry that does not decode remains.
     pub fn pop_first_in<M: Media>(&self, tx: &mut Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
         let entry = tx.first(self.map())?;
-        self.pop_in(tx, entry)
+        self.pop_in(tx, entry, Direction::Forward)
     }
 
     /// Removes the entry with the largest key in a transaction and returns it; `None` if the transaction sees none.
@@ -178,16 +179,17 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// Those of [`pop_first_in`](TypedMap::pop_first_in).
     pub fn pop_last_in<M: Media>(&self, tx: &mut Transaction<'_, M>) -> Result<Option<(K, V)>, Error> {
         let entry = tx.last(self.map())?;
-        self.pop_in(tx, entry)
+        self.pop_in(tx, entry, Direction::Reverse)
     }
 
     fn pop_in<M: Media>(
         &self,
         tx: &mut Transaction<'_, M>,
-        entry: Option<(Vec<u8>, Vec<u8>)>,
+        entry: Option<Entry>,
+        direction: Direction,
     ) -> Result<Option<(K, V)>, Error> {
         let decoded = entry.clone().map(|entry| self.entry(Ok(entry))).transpose()?;
-        tx.pop(self.map(), entry)?;
+        tx.pop(self.map(), entry, direction);
         Ok(decoded)
     }
 
