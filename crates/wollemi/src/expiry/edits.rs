@@ -1,4 +1,4 @@
-//! The remaining operations of a map on single keys, for expiring maps.
+//! The remaining operations of a map on keys, for expiring maps.
 
 use crate::expiry::expiring::{Expiring, WithLife, end_of, fill, is_over, life_of, now};
 use crate::{Durability, Error};
@@ -32,13 +32,35 @@ impl Expiring {
     ///
     /// [`Error::NotExpiring`], and those of [`Map::multi_get`](crate::Map::multi_get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let reader = self.map().reader();
-        let found = reader.multi_get(keys)?.into_iter();
-        let read = found.map(|bytes| match bytes {
-            Some(bytes) => Ok(self.read(&bytes)?.map(|(value, _)| value)),
-            None => Ok(None),
-        });
-        read.collect()
+        self.values(self.map().reader().multi_get(keys)?)
+    }
+
+    /// Upserts many entries with their lives and returns their number, like [`Map::load`](crate::Map::load).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let sessions = wollemi::Expiring::new(wollemi::Db::anonymous()?.map("sessions")?);
+    /// let hour = Some(Duration::from_secs(3600));
+    /// assert_eq!(sessions.load([("alice", "token", hour), ("bob", "token", None)])?, 2);
+    /// assert_eq!(sessions.len()?, 2);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Map::load`](crate::Map::load); earlier entries are in the map.
+    pub fn load<K, V>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V, Option<Duration>)>,
+    ) -> Result<u64, Error>
+    where
+        K: AsRef<[u8]>,
+        V: AsRef<[u8]>,
+    {
+        let entries = entries.into_iter();
+        self.map()
+            .load(entries.map(|(key, value, life)| (key, self.bytes(value, life))))
     }
 
     /// Replaces the value and the life of a live key; returns `false` if the key is not alive.

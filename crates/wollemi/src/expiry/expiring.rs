@@ -11,11 +11,12 @@
 //! I1 An expired entry is absent for every reader, whether or not it has been removed.
 //! I2 An edit that checks again removes it, so a value written meanwhile stays.
 //!
-//! Not here: further operations on single keys (`edits`), iteration (`iter`), the thread that sweeps (`sweeper`), and
-//! transactions (`transaction`).
+//! Not here: further operations on keys (`edits`), iteration (`iter`), the thread that sweeps (`sweeper`), and the other
+//! modules of `expiry`.
 
-use crate::{Error, Map, Swept};
+use crate::{Entry, Error, Map, Swept};
 use index::{Action, Edit};
+use std::ops::Deref;
 use std::time::{Duration, SystemTime};
 
 const HEADER: usize = 8;
@@ -39,13 +40,13 @@ const HEADER: usize = 8;
 /// assert_eq!(sessions.get("bob")?, None);
 /// assert!(sessions.insert("bob", "another", None)?); // never expires
 ///
-/// // Batches and snapshots use the bytes of the underlying map:
+/// // Batches and backups use the bytes of the underlying map:
 /// let mut batch = db.batch();
 /// let hour = Some(Duration::from_secs(3600));
 /// batch.upsert(sessions.map(), "carol", sessions.bytes("token", hour));
 /// assert!(batch.commit()?);
-/// let then = db.snapshot()?;
-/// let bytes = then.view(sessions.map())?.get("carol")?.expect("just put");
+/// assert_eq!(sessions.get("carol")?, Some(b"token".to_vec()));
+/// let bytes = sessions.map().get("carol")?.expect("just put");
 /// assert_eq!(sessions.read(&bytes)?.expect("alive").0, b"token");
 /// # Ok::<(), wollemi::Error>(())
 /// ```
@@ -110,9 +111,35 @@ impl<R: FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action> Edit for RuleEdit<R
     }
 }
 
+/// Returns an entry of the underlying map, which has a header, without it.
+pub(super) fn without_header((key, mut bytes): Entry) -> Entry {
+    bytes.drain(..HEADER);
+    (key, bytes)
+}
+
 pub(super) fn fill(put: &mut Vec<u8>, end: u64, value: &[u8]) {
     put.extend_from_slice(&end.to_le_bytes());
     put.extend_from_slice(value);
+}
+
+/// Splits bytes of the map of this name into the expiry time and the value.
+///
+/// # Errors
+///
+/// [`Error::NotExpiring`]
+pub(super) fn split<'b>(map: &str, bytes: &'b [u8]) -> Result<(u64, &'b [u8]), Error> {
+    read(bytes).ok_or_else(|| Error::NotExpiring(map.to_owned()))
+}
+
+/// Decodes bytes of the map of this name; `None` if the value has expired.
+///
+/// # Errors
+///
+/// [`Error::NotExpiring`]
+pub(super) fn read_alive(map: &str, bytes: &[u8]) -> Result<Option<WithLife>, Error> {
+    let (end, value) = split(map, bytes)?;
+    let now = now();
+    Ok((!is_over(end, now)).then(|| (value.to_vec(), life_of(end, now))))
 }
 
 impl Expiring {
@@ -140,19 +167,25 @@ impl Expiring {
     ///
     /// [`Error::NotExpiring`]
     pub fn read(&self, bytes: &[u8]) -> Result<Option<WithLife>, Error> {
-        let (end, value) = read(bytes).ok_or_else(|| self.foreign())?;
-        let now = now();
-        Ok((!is_over(end, now)).then(|| (value.to_vec(), life_of(end, now))))
+        read_alive(self.map.name(), bytes)
+    }
+
+    /// Decodes many values of the underlying map, without their lives.
+    pub(super) fn values<B>(&self, found: Vec<Option<B>>) -> Result<Vec<Option<Vec<u8>>>, Error>
+    where
+        B: Deref<Target = [u8]>,
+    {
+        let read = found.into_iter().map(|bytes| match bytes {
+            Some(bytes) => Ok(self.read(&bytes)?.map(|(value, _)| value)),
+            None => Ok(None),
+        });
+        read.collect()
     }
 
     /// Returns whether a value of the underlying map has not expired.
     pub(super) fn is_alive(&self, bytes: &[u8]) -> Result<bool, Error> {
-        let (end, _) = read(bytes).ok_or_else(|| self.foreign())?;
+        let (end, _) = split(self.map.name(), bytes)?;
         Ok(!is_over(end, now()))
-    }
-
-    fn foreign(&self) -> Error {
-        Error::NotExpiring(self.map.name().to_owned())
     }
 
     pub(super) fn change(
@@ -167,7 +200,7 @@ impl Expiring {
         };
         let action = self.map.edit(key, &mut change)?;
         if change.foreign {
-            return Err(self.foreign());
+            return Err(Error::NotExpiring(self.map.name().to_owned()));
         }
         Ok(action)
     }
@@ -241,16 +274,18 @@ impl Expiring {
     }
 
     /// Returns a live entry without its header.
-    pub(crate) fn alive(&self, entry: Result<crate::Entry, Error>) -> Option<Result<crate::Entry, Error>> {
-        let (key, mut bytes) = match entry {
-            Ok(entry) => entry,
-            Err(error) => return Some(Err(error)),
-        };
-        let Some((end, _)) = read(&bytes) else {
-            return Some(Err(self.foreign()));
-        };
-        bytes.drain(..HEADER);
-        (!is_over(end, now())).then_some(Ok((key, bytes)))
+    pub(crate) fn alive(&self, entry: Result<Entry, Error>) -> Option<Result<Entry, Error>> {
+        let alive = entry.and_then(|entry| Ok(self.is_alive(&entry.1)?.then(|| without_header(entry))));
+        alive.transpose()
+    }
+
+    /// Removes the key if it has expired at this time; returns whether it was removed.
+    pub(super) fn expire(&self, key: &[u8], now: u64) -> Result<bool, Error> {
+        let action = self.change(key, |found, _| match found {
+            Some((end, _)) if is_over(end, now) => Action::Remove,
+            _ => Action::Keep,
+        })?;
+        Ok(action == Action::Remove)
     }
 
     /// Visits the next keys after `cursor`, at most `limit` (at least one), and removes the expired ones. Holds its pin
@@ -264,13 +299,7 @@ impl Expiring {
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
         let now = now();
         let past = |_: &[u8], value: &[u8]| read(value).is_some_and(|(end, _)| is_over(end, now));
-        self.map.sweep(cursor, limit, past, |key| {
-            let action = self.change(key, |found, _| match found {
-                Some((end, _)) if is_over(end, now) => Action::Remove,
-                _ => Action::Keep,
-            })?;
-            Ok(action == Action::Remove)
-        })
+        self.map.sweep(cursor, limit, past, |key| self.expire(key, now))
     }
 }
 

@@ -31,7 +31,7 @@ impl Expiring {
         self.over(self.map().prefix(prefix))
     }
 
-    fn over(&self, entries: Iter) -> ExpiringIter {
+    pub(super) fn over<I>(&self, entries: I) -> ExpiringIter<I> {
         ExpiringIter {
             map: self.clone(),
             entries,
@@ -87,16 +87,17 @@ impl IntoIterator for &Expiring {
 }
 
 /// A double-ended iterator over an [`Expiring`] map's live entries in key order, which owns what it yields and a handle
-/// to the map.
+/// to the map. `I` is the iterator over the underlying bytes: [`Iter`] of a map, [`ViewIter`](crate::ViewIter) of a
+/// view, or [`TransactionRange`](crate::TransactionRange), which borrows the transaction.
 ///
 /// A value without an expiry header is an error, after which the iteration continues.
 #[derive(Debug)]
-pub struct ExpiringIter {
+pub struct ExpiringIter<I = Iter> {
     map: Expiring,
-    entries: Iter,
+    entries: I,
 }
 
-impl Iterator for ExpiringIter {
+impl<I: Iterator<Item = Result<Entry, Error>>> Iterator for ExpiringIter<I> {
     type Item = Result<Entry, Error>;
     fn next(&mut self) -> Option<Self::Item> {
         let map = &self.map;
@@ -104,11 +105,11 @@ impl Iterator for ExpiringIter {
     }
 }
 
-impl DoubleEndedIterator for ExpiringIter {
+impl<I: DoubleEndedIterator<Item = Result<Entry, Error>>> DoubleEndedIterator for ExpiringIter<I> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let map = &self.map;
         self.entries.by_ref().rev().find_map(|entry| map.alive(entry))
     }
 }
 
-impl FusedIterator for ExpiringIter {}
+impl<I: FusedIterator<Item = Result<Entry, Error>>> FusedIterator for ExpiringIter<I> {}

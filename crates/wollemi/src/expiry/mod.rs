@@ -3,7 +3,7 @@
 //! | module        | what it holds                              |
 //! |---------------|--------------------------------------------|
 //! | `expiring`    | maps whose entries may expire              |
-//! | `edits`       | their remaining operations on single keys  |
+//! | `edits`       | their remaining operations on keys         |
 //! | `iter`        | iteration over live entries                |
 //! | `sweeper`     | the thread that removes expired entries    |
 //! | `transaction` | expiring entries in transactions           |

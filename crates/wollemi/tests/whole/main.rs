@@ -4,6 +4,7 @@ mod backup;
 mod batch;
 mod ends;
 mod expiring;
+mod expiring_forms;
 mod forms;
 mod serializable;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,194 @@
+//! Operations of expiring maps in their other forms: in transactions, and of many keys.
+
+use std::time::Duration;
+use wollemi::{Db, Entry, Error, Expiring, ExpiringIter, Transaction, TransactionRange, WithLife};
+
+const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
+const OVER: Option<Duration> = Some(Duration::ZERO);
+
+/// Entries of which those with the odd numbers have expired.
+const MIXED: [(&str, &str, Option<Duration>); 5] = [
+    ("a1", "1", OVER),
+    ("a2", "2", HOUR),
+    ("a3", "3", OVER),
+    ("b4", "4", None),
+    ("b5", "5", OVER),
+];
+
+fn entry(key: &str, value: &str) -> Entry {
+    (key.into(), value.into())
+}
+
+/// Returns the value, and whether it has a life of at most an hour.
+fn shown(found: Option<WithLife>) -> Option<(String, bool)> {
+    let (value, life) = found?;
+    assert!(life <= HOUR);
+    Some((String::from_utf8(value).expect("text"), life.is_some()))
+}
+
+/// A load sets many entries with their lives.
+#[test]
+fn a_load_has_lives() -> Result<(), Error> {
+    let map = Expiring::new(Db::anonymous()?.map("m")?);
+    assert_eq!(map.load(MIXED)?, 5);
+    assert_eq!((map.len()?, map.map().len()?), (2, 5));
+    assert_eq!(shown(map.get_with_life("a2")?), Some(("2".into(), true)));
+    assert_eq!(shown(map.get_with_life("b4")?), Some(("4".into(), false)));
+    Ok(())
+}
+
+/// In a transaction an expired entry is absent for edits, and a live one keeps or changes its life as they say.
+#[test]
+fn transactions_edit_live_entries() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    map.load(MIXED)?;
+    let before = map.map().get("a2")?.expect("just put");
+    let mut tx = db.begin();
+    assert!(!map.update_in(&mut tx, "a1", "new", HOUR)? && !map.update_in(&mut tx, "x", "new", HOUR)?);
+    assert!(!map.touch_in(&mut tx, "a3", HOUR)? && !map.touch_in(&mut tx, "x", HOUR)?);
+    assert!(tx.is_empty());
+    assert!(map.update_in(&mut tx, "b4", "new", HOUR)? && map.touch_in(&mut tx, "b4", None)?);
+    let grow = |current: Option<(&[u8], Option<Duration>)>| {
+        current.map(|(value, left)| ([value, b"2"].concat(), left))
+    };
+    assert_eq!(
+        shown(map.edit_with_in(&mut tx, "a2", grow)?),
+        Some(("22".into(), true))
+    );
+    assert_eq!(map.edit_with_in(&mut tx, "x", grow)?, None);
+    let born = map.edit_with_in(&mut tx, "a3", |current| {
+        assert_eq!(current, None);
+        Some((b"33".to_vec(), None))
+    })?;
+    assert_eq!(shown(born), Some(("33".into(), false)));
+    assert_eq!(map.edit_with_in(&mut tx, "b5", |_| None)?, None);
+    let found = map.multi_get_in(&tx, &["b5", "b4", "a3", "a2", "a1"])?;
+    let expected = [None, Some("new"), Some("33"), Some("22"), None];
+    assert_eq!(found, expected.map(|value| value.map(Into::into)));
+    tx.commit()?;
+
+    let after = map.map().get("a2")?.expect("still alive");
+    assert_eq!(before[..8], after[..8], "the life is the same to the millisecond");
+    assert_eq!(shown(map.get_with_life("b4")?), Some(("new".into(), false)));
+    assert!(!map.map().contains("b5")?, "an edit removes an expired entry");
+
+    map.map().upsert("foreign", "short")?;
+    let mut tx = db.begin();
+    let refused = [
+        map.update_in(&mut tx, "foreign", "new", None).map(drop),
+        map.touch_in(&mut tx, "foreign", None).map(drop),
+        map.edit_with_in(&mut tx, "foreign", |_| None).map(drop),
+        map.multi_get_in(&tx, &["foreign"]).map(drop),
+    ];
+    for result in refused {
+        assert!(matches!(result, Err(Error::NotExpiring(_))), "{result:?}");
+    }
+    assert!(tx.is_empty());
+    Ok(())
+}
+
+/// In a transaction the ends of a map are those of its live entries, and pops remove the expired ones that they pass.
+#[test]
+fn transactions_pop_live_entries() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    map.load(MIXED)?;
+    let mut tx = db.begin();
+    assert_eq!(map.first_in(&tx)?, Some(entry("a2", "2")));
+    assert_eq!(map.last_in(&tx)?, Some(entry("b4", "4")));
+    map.upsert_in(&mut tx, "0", "expired", OVER)?;
+    map.upsert_in(&mut tx, "a0", "0", HOUR)?;
+    assert_eq!(map.pop_first_in(&mut tx)?, Some(entry("a0", "0")));
+    assert_eq!(map.first_in(&tx)?, Some(entry("a2", "2")));
+    assert_eq!(map.pop_last_in(&mut tx)?, Some(entry("b4", "4")));
+    assert_eq!(tx.len(), 4, "0, a0, b4 and b5");
+    assert_eq!(map.pop_last_in(&mut tx)?, Some(entry("a2", "2")));
+    assert_eq!(
+        (map.pop_last_in(&mut tx)?, map.pop_first_in(&mut tx)?),
+        (None, None)
+    );
+    assert_eq!((map.first_in(&tx)?, map.last_in(&tx)?), (None, None));
+    tx.commit()?;
+    assert!(map.map().is_empty()?);
+
+    map.map().upsert("foreign", "short")?;
+    let mut tx = db.begin();
+    assert!(map.first_in(&tx).is_err() && map.last_in(&tx).is_err());
+    assert!(map.pop_first_in(&mut tx).is_err() && map.pop_last_in(&mut tx).is_err());
+    assert!(tx.is_empty());
+    Ok(())
+}
+
+/// What these operations read counts as read, the expired entries before a popped one included.
+#[test]
+fn reads_of_transactions_are_checked() -> Result<(), Error> {
+    type Form = fn(&mut Transaction<'_>, &Expiring) -> Result<(), Error>;
+    let forms: [(&str, Form, &str, &str); 5] = [
+        (
+            "multi_get_in",
+            |tx, map| map.multi_get_in(tx, &["a1", "x"]).map(drop),
+            "x",
+            "a2",
+        ),
+        (
+            "update_in",
+            |tx, map| map.update_in(tx, "a1", "new", None).map(drop),
+            "a1",
+            "a2",
+        ),
+        (
+            "edit_with_in",
+            |tx, map| map.edit_with_in(tx, "x", |_| None).map(drop),
+            "x",
+            "a2",
+        ),
+        (
+            "pop_first_in",
+            |tx, map| map.pop_first_in(tx).map(drop),
+            "a1",
+            "a3",
+        ),
+        ("last_in", |tx, map| map.last_in(tx).map(drop), "b5", "a2"),
+    ];
+    for (name, form, read, other) in forms {
+        for (key, conflicts) in [(read, true), (other, false)] {
+            let db = Db::anonymous()?;
+            let (map, log) = (Expiring::new(db.map("m")?), db.map("log")?);
+            map.load(MIXED)?;
+            let mut tx = db.begin();
+            form(&mut tx, &map)?;
+            tx.upsert(&log, "done", name)?;
+            map.upsert(key, "other", None)?;
+            let conflict = matches!(tx.commit(), Err(Error::Conflict { .. }));
+            assert_eq!(conflict, conflicts, "{name}, and a write of {key}");
+        }
+    }
+    Ok(())
+}
+
+/// Returns an iterator that borrows the transaction, but neither the map nor the bounds.
+fn from<'t>(
+    tx: &'t Transaction<'_>,
+    map: &Expiring,
+    lower: &str,
+) -> Result<ExpiringIter<TransactionRange<'t>>, Error> {
+    map.range_in(tx, lower..)
+}
+
+/// Iterators in transactions show live entries from both ends, and can be returned by functions.
+#[test]
+fn iterators_borrow_the_transaction_alone() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    map.load(MIXED)?;
+    let tx = db.begin();
+    let found: Vec<Entry> = from(&tx, &map, "a2")?.rev().collect::<Result<_, _>>()?;
+    assert_eq!(found, [entry("b4", "4"), entry("a2", "2")]);
+    let begins = {
+        let prefix = String::from("a");
+        map.clone().prefix_in(&tx, &prefix)?
+    };
+    assert_eq!(begins.count(), 1);
+    Ok(())
+}
