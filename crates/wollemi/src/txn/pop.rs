@@ -33,7 +33,7 @@ impl Map {
     /// [`Retry`](crate::Retry). [`Error::Index`] if the pool is damaged or opened read-only, or if the index has [no
     /// order](crate::IndexKind::is_ordered). The entry remains.
     pub fn pop_first(&self) -> Result<Option<Entry>, Error> {
-        self.pop(Direction::Forward, &|_| Ok(()))
+        self.pop(Direction::Forward, &|_| Ok(true))
     }
 
     /// Removes the entry with the largest key and returns it, as [`pop_first`](Map::pop_first) does with the smallest.
@@ -42,14 +42,15 @@ impl Map {
     ///
     /// Those of [`pop_first`](Map::pop_first).
     pub fn pop_last(&self) -> Result<Option<Entry>, Error> {
-        self.pop(Direction::Reverse, &|_| Ok(()))
+        self.pop(Direction::Reverse, &|_| Ok(true))
     }
 
-    /// Removes the first entry in this direction if `check` accepts it; an error leaves it in the map.
+    /// Removes and returns the first entry in this direction if `check` accepts it. If not, or with an error, the entry
+    /// remains.
     pub(crate) fn pop(
         &self,
         direction: Direction,
-        check: &dyn Fn(&Entry) -> Result<(), Error>,
+        check: &dyn Fn(&Entry) -> Result<bool, Error>,
     ) -> Result<Option<Entry>, Error> {
         self.index.order().require_keys()?;
         let mut popped = Ok(None);
@@ -64,7 +65,10 @@ impl Map {
                 entries: read.entries.clone(),
             };
             let first = read.entries.into_iter().next();
-            popped = first.map(|entry| check(&entry).map(|()| entry)).transpose();
+            popped = match first {
+                Some(entry) => check(&entry).map(|accepts| accepts.then_some(entry)),
+                None => Ok(None),
+            };
             // If `check` refuses the entry, the plan only verifies that it was there.
             let changes = match &popped {
                 Ok(Some((key, _))) => [KeyState::new(&self.index, key, None)].into(),

@@ -48,7 +48,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 
     fn pop(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
         // An entry that does not decode remains in the map.
-        let check = |entry: &crate::Entry| self.entry(Ok(entry.clone())).map(drop);
+        let check = |entry: &crate::Entry| self.entry(Ok(entry.clone())).map(|_| true);
         let entry = self.map.pop(direction, &check)?;
         entry.map(|entry| self.entry(Ok(entry))).transpose()
     }

@@ -1,5 +1,7 @@
-//! Operations of expiring maps in their other forms: in transactions, and of many keys.
+//! Operations of expiring maps in their other forms: pops, in transactions, and of many keys.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use wollemi::{Db, Entry, Error, Expiring, ExpiringIter, Transaction, TransactionRange, WithLife};
 
@@ -34,6 +36,70 @@ fn a_load_has_lives() -> Result<(), Error> {
     assert_eq!((map.len()?, map.map().len()?), (2, 5));
     assert_eq!(shown(map.get_with_life("a2")?), Some(("2".into(), true)));
     assert_eq!(shown(map.get_with_life("b4")?), Some(("4".into(), false)));
+    Ok(())
+}
+
+/// Pops return live entries alone, and leave none of the expired ones that they have passed.
+#[test]
+fn pops_pass_over_expired_entries() -> Result<(), Error> {
+    let map = Expiring::new(Db::anonymous()?.map("m")?);
+    map.load(MIXED)?;
+    assert_eq!(map.pop_last()?, Some(entry("b4", "4")));
+    assert_eq!(map.map().len()?, 3);
+    assert_eq!(map.pop_first()?, Some(entry("a2", "2")));
+    assert_eq!(map.map().len()?, 1);
+    assert_eq!((map.pop_first()?, map.pop_last()?), (None, None));
+    assert!(map.map().is_empty()?);
+
+    map.map().upsert("foreign", "short")?;
+    assert!(matches!(map.pop_first(), Err(Error::NotExpiring(_))));
+    assert!(matches!(map.pop_last(), Err(Error::NotExpiring(_))));
+    assert_eq!(map.map().get("foreign")?, Some(b"short".to_vec()));
+    Ok(())
+}
+
+/// Threads that pop from both ends, while others put live and expired entries, pop each live entry once.
+#[test]
+fn each_live_entry_is_popped_once() -> Result<(), Error> {
+    const PUTTERS: u32 = 2;
+    const EACH: u32 = 400;
+    let map = Expiring::new(Db::anonymous()?.map("m")?);
+    let (popped, all) = (AtomicUsize::new(0), (PUTTERS * EACH / 2) as usize);
+    let pop = |first: bool| {
+        let mut entries = Vec::new();
+        while popped.load(Ordering::SeqCst) < all {
+            let entry = if first { map.pop_first() } else { map.pop_last() };
+            match entry.expect("a try without a conflict") {
+                Some(entry) => {
+                    popped.fetch_add(1, Ordering::SeqCst);
+                    entries.push(entry);
+                }
+                None => std::thread::yield_now(),
+            }
+        }
+        entries
+    };
+    let entries: Vec<Entry> = std::thread::scope(|scope| {
+        for putter in 0..PUTTERS {
+            let map = &map;
+            scope.spawn(move || {
+                for i in 0..EACH {
+                    let life = if i % 2 == 0 { OVER } else { HOUR };
+                    let key = (i * PUTTERS + putter).to_be_bytes();
+                    assert!(map.insert(key, key, life).expect("there is room"));
+                }
+            });
+        }
+        let poppers = [true, false, true].map(|first| scope.spawn(move || pop(first)));
+        let entries = poppers
+            .into_iter()
+            .flat_map(|popper| popper.join().expect("no panic"));
+        entries.collect()
+    });
+    assert!(entries.iter().all(|(key, value)| key == value));
+    let keys: BTreeSet<_> = entries.iter().map(|(key, _)| key).collect();
+    assert_eq!((keys.len(), entries.len()), (all, all));
+    assert_eq!((map.pop_first()?, map.map().len()?), (None, 0));
     Ok(())
 }
 
