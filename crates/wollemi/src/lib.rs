@@ -96,6 +96,8 @@ pub use error::{Error, MAX_NAME};
 pub use expiry::expiring::{Expiring, WithLife};
 pub use expiry::iter::ExpiringIter;
 pub use expiry::sweeper::Sweeper;
+pub use expiry::view::ExpiringView;
+pub use expiry::watch::ExpiringWatch;
 pub use files_error::FilesError;
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;

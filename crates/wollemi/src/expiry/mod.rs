@@ -8,6 +8,8 @@
 //! | `pop`         | removing the first or last live entry      |
 //! | `sweeper`     | the thread that removes expired entries    |
 //! | `transaction` | expiring entries in transactions           |
+//! | `view`        | expiring maps in snapshots                 |
+//! | `watch`       | streams of their changes                   |
 
 mod edits;
 pub mod expiring;
@@ -15,3 +17,5 @@ pub mod iter;
 mod pop;
 pub mod sweeper;
 mod transaction;
+pub mod view;
+pub mod watch;

@@ -1,9 +1,12 @@
-//! Operations of expiring maps in their other forms: pops, in transactions, and of many keys.
+//! Operations of expiring maps in their other forms: pops, and in transactions, in views of snapshots and as watches.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
-use wollemi::{Db, Entry, Error, Expiring, ExpiringIter, Transaction, TransactionRange, WithLife};
+use wollemi::{
+    Db, Entry, Error, Event, Expiring, ExpiringIter, IndexKind, Transaction, TransactionRange, WithLife,
+};
 
 const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
 const OVER: Option<Duration> = Some(Duration::ZERO);
@@ -256,5 +259,132 @@ fn iterators_borrow_the_transaction_alone() -> Result<(), Error> {
         map.clone().prefix_in(&tx, &prefix)?
     };
     assert_eq!(begins.count(), 1);
+    Ok(())
+}
+
+/// A view shows the live entries of its moment, whatever was changed, swept and popped since.
+#[test]
+fn views_show_live_entries() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    let empty = map.view(&db.snapshot()?)?;
+    map.load(MIXED)?;
+    let view = map.view(&db.snapshot()?)?;
+    map.sweep(&mut None, 10)?;
+    map.upsert("a2", "changed", None)?;
+    map.upsert("a3", "alive", None)?;
+    assert!(map.pop_last()?.is_some());
+
+    assert_eq!(view.get("a2")?, Some(b"2".to_vec()));
+    assert_eq!(shown(view.get_with_life("a2")?), Some(("2".into(), true)));
+    assert_eq!((view.get("a3")?, view.get("x")?), (None, None));
+    assert!(view.contains("b4")? && !view.contains("b5")?);
+    assert_eq!(
+        view.multi_get(&["b4", "a3", "a2"])?,
+        [Some(b"4".to_vec()), None, Some(b"2".to_vec())]
+    );
+    let all: Vec<Entry> = view.iter().rev().collect::<Result<_, _>>()?;
+    assert_eq!(all, [entry("b4", "4"), entry("a2", "2")]);
+    assert_eq!((&view).into_iter().count(), 2);
+    assert_eq!((view.range("a3"..).count(), view.prefix("a").count()), (1, 1));
+    assert_eq!(view.first()?, Some(entry("a2", "2")));
+    assert_eq!(view.last()?, Some(entry("b4", "4")));
+    assert_eq!((view.len()?, view.is_empty()?), (2, false));
+    assert_eq!((empty.first()?, empty.len()?, empty.is_empty()?), (None, 0, true));
+
+    map.map().upsert("foreign", "short")?;
+    let view = map.view(&db.snapshot()?)?;
+    assert!(matches!(view.get("foreign"), Err(Error::NotExpiring(_))));
+    assert!(view.multi_get(&["foreign"]).is_err() && view.len().is_err());
+    let theirs = Expiring::new(Db::anonymous()?.map("m")?);
+    assert!(matches!(
+        theirs.view(&db.snapshot()?),
+        Err(Error::OtherDatabase(_))
+    ));
+    Ok(())
+}
+
+/// Lives run on in a view: an entry that was alive at its moment is absent once it has expired.
+#[test]
+fn lives_run_on_in_views() -> Result<(), Error> {
+    const LIFE: Duration = Duration::from_millis(300);
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    map.upsert("key", "value", Some(LIFE))?;
+    let view = map.view(&db.snapshot()?)?;
+    while view.get("key")?.is_some() {
+        std::thread::sleep(LIFE / 30);
+    }
+    assert_eq!(
+        (view.contains("key")?, view.first()?, view.len()?),
+        (false, None, 0)
+    );
+    Ok(())
+}
+
+/// A watch shows values with their lives, and an expired value or a removal as an absent one. An event without a header
+/// is an error, and later events follow.
+#[test]
+fn watches_show_live_values() -> Result<(), Error> {
+    let map = Expiring::new(Db::anonymous()?.map("m")?);
+    let mut watch = map.watch("a", 10)?;
+    map.load(MIXED)?;
+    map.map().upsert("a3", "short")?;
+    map.map().remove("a3")?;
+    let next = |event: Option<Event<Vec<u8>, WithLife>>| match event {
+        Some(Event::Changed { key, value }) => Some((String::from_utf8(key).expect("text"), shown(value))),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(next(watch.try_next()?), Some(("a1".into(), None)));
+    let patience = Duration::from_secs(60);
+    let event = next(watch.next_within(patience)?);
+    assert_eq!(event, Some(("a2".into(), Some(("2".into(), true)))));
+    assert_eq!(
+        next(watch.next().transpose()?),
+        Some(("a3".into(), None)),
+        "an expired value"
+    );
+    assert!(matches!(watch.try_next(), Err(Error::NotExpiring(_))));
+    assert_eq!(next(watch.try_next()?), Some(("a3".into(), None)), "a removal");
+    assert_eq!(
+        (watch.try_next()?, watch.next_within(Duration::ZERO)?),
+        (None, None)
+    );
+
+    let mut narrow = map.watch("", 1)?;
+    map.load(MIXED)?;
+    assert_eq!(narrow.try_next()?, Some(Event::Missed(4)));
+    Ok(())
+}
+
+/// A watch ends when the last handle to the database is dropped: it holds none itself.
+#[test]
+fn a_watch_ends_with_the_database() -> Result<(), Error> {
+    let map = Expiring::new(Db::anonymous()?.map("m")?);
+    let watch = map.watch("", 10)?;
+    map.upsert("a", "1", None)?;
+    drop(map);
+    let (counted, count) = mpsc::channel();
+    std::thread::spawn(move || counted.send(watch.count()));
+    // Upper bound; beyond it the watch counts as hung.
+    assert_eq!(count.recv_timeout(Duration::from_secs(60)), Ok(1));
+    Ok(())
+}
+
+/// Maps without an order have no ends in any form.
+#[test]
+fn maps_without_order_have_no_ends() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map_with("m", IndexKind::Clht)?);
+    map.load(MIXED)?;
+    assert!(map.pop_first().is_err() && map.pop_last().is_err());
+    let view = map.view(&db.snapshot()?)?;
+    assert!(view.first().is_err() && view.last().is_err());
+    assert_eq!((view.len()?, view.is_empty()?), (2, false));
+    let mut tx = db.begin();
+    assert!(map.first_in(&tx).is_err() && map.last_in(&tx).is_err());
+    assert!(map.pop_first_in(&mut tx).is_err() && map.pop_last_in(&mut tx).is_err());
+    assert!(map.range_in(&tx, ..).is_err());
+    assert_eq!(map.map().len()?, 5);
     Ok(())
 }

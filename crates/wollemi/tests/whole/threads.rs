@@ -2,8 +2,8 @@
 
 use std::ops::Bound;
 use wollemi::{
-    Batch, Check, Db, Error, Event, Expiring, ExpiringIter, Iter, Map, Options, Overlay, Retry, Snapshot,
-    Stats, Sweeper, Transaction, TransactionCursor, View, ViewIter, Watch,
+    Batch, Check, Db, Error, Event, Expiring, ExpiringIter, ExpiringView, ExpiringWatch, Iter, Map, Options,
+    Overlay, Retry, Snapshot, Stats, Sweeper, Transaction, TransactionCursor, View, ViewIter, Watch,
 };
 
 fn is_send<T: Send + 'static>() {}
@@ -27,6 +27,9 @@ fn what_owns_its_data_moves_into_threads() {
     is_send_and_sync::<Event>();
     is_send_and_sync::<Expiring>();
     is_send_and_sync::<ExpiringIter>();
+    is_send_and_sync::<ExpiringIter<ViewIter>>();
+    is_send_and_sync::<ExpiringView>();
+    is_send_and_sync::<ExpiringWatch>();
     is_send_and_sync::<Sweeper>();
     is_send_and_sync::<TransactionCursor>();
     is_send_and_sync::<Check>();
