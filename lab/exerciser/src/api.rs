@@ -59,7 +59,13 @@ pub(crate) const RESTORED: &[&str] = &["Snapshot::backup_to", "Db::restore", "Db
 /// Functions that refuse a map whose index has no key order.
 const NEEDS_ORDER: &[&str] = &[
     "Expiring::first",
+    "Expiring::first_in",
     "Expiring::last",
+    "Expiring::last_in",
+    "Expiring::pop_first",
+    "Expiring::pop_first_in",
+    "Expiring::pop_last",
+    "Expiring::pop_last_in",
     "Expiring::prefix",
     "Expiring::prefix_in",
     "Expiring::range",
@@ -80,6 +86,7 @@ const NEEDS_ORDER: &[&str] = &[
     "Transaction::range",
     "TypedMap::first",
     "TypedMap::first_in",
+    "TypedMap::iter_in",
     "TypedMap::last",
     "TypedMap::last_in",
     "TypedMap::pop_first",
@@ -91,6 +98,7 @@ const NEEDS_ORDER: &[&str] = &[
     "TypedMap::range",
     "TypedMap::range_in",
     "TypedMap::with_first",
+    "TypedMap::with_first_in",
     "View::first",
     "View::last",
     "View::prefix",
@@ -302,13 +310,26 @@ fn rare_functions(rare: Rare) -> &'static [&'static str] {
                 "Db::is_turn_durable",
             ],
         },
-        Rare::Typed => TYPED,
+        Rare::Own => OWN,
         Rare::Unordered(..) => &[],
     }
 }
 
-/// Functions that [`Rare::Typed`] uses.
-const TYPED: &[&str] = &[
+/// Functions that [`Rare::Own`] uses.
+const OWN: &[&str] = &[
+    "Expiring::edit_with_in",
+    "Expiring::first_in",
+    "Expiring::last_in",
+    "Expiring::load",
+    "Expiring::multi_get_in",
+    "Expiring::pop_first",
+    "Expiring::pop_first_in",
+    "Expiring::pop_last",
+    "Expiring::pop_last_in",
+    "Expiring::touch_in",
+    "Expiring::update_in",
+    "Expiring::view",
+    "Expiring::watch",
     "TypedMap::new",
     "TypedMap::map",
     "TypedMap::key",
@@ -347,6 +368,10 @@ const TYPED: &[&str] = &[
     "TypedMap::last_in",
     "TypedMap::pop_first_in",
     "TypedMap::pop_last_in",
+    "TypedMap::edit_with_in",
+    "TypedMap::iter_in",
+    "TypedMap::multi_get_in",
+    "TypedMap::with_first_in",
     "TypedMap::watch_prefix",
     "TypedMap::with_durability",
 ];

@@ -129,8 +129,8 @@ pub(crate) enum Rare {
     Durable(Durable),
     /// Puts a key of a private map by a write that does not wait until it is durable, then waits for that.
     Eventual(usize, usize, Val, EventualBy),
-    /// Calls of typed maps.
-    Typed,
+    /// Calls of maps that only this thread uses: typed and expiring ones.
+    Own,
     /// Calls that need a key order, between two keys of a map whose index has none. All must be refused.
     Unordered(usize, usize, usize),
 }
@@ -321,7 +321,7 @@ impl Drawer {
             (4, _) => Rare::Transaction(slot, n, self.value(), self.random.one_in(2)),
             (5, _) => Rare::Borrowed(slot, n),
             (6 | 7, _) => Rare::Views(slot, n, last),
-            (8, _) => Rare::Typed,
+            (8, _) => Rare::Own,
             (9, _) => Rare::Durable(self.durable()),
             (10, _) if is_private => {
                 let key = self.random.index(truth.maps[private].values.len());

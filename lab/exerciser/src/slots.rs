@@ -62,8 +62,8 @@ impl Rare {
             | Rare::Relive(slot, ..)
             | Rare::Eventual(slot, ..)
             | Rare::Unordered(slot, ..) => Some(slot),
-            // The default index holds the typed maps, and it holds the first map.
-            Rare::Typed => Some(0),
+            // The default index holds the thread's own maps, and it holds the first map.
+            Rare::Own => Some(0),
             Rare::Durable(_) => None,
         }
     }

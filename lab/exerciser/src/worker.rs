@@ -6,6 +6,7 @@
 
 mod atomic;
 mod durable;
+mod expiring;
 mod rare;
 mod typed;
 mod unordered;

@@ -39,7 +39,7 @@ impl Worker<'_> {
             Rare::Relive(slot, n, new) => self.relive(slot, n, new, truth),
             Rare::Durable(call) => self.durable(call),
             Rare::Eventual(slot, n, new, by) => self.eventual(slot, n, new, by),
-            Rare::Typed => self.typed(),
+            Rare::Own => Ok(self.typed()?.or(self.expiring()?)),
             Rare::Unordered(slot, from, to) => self.unordered(slot, from, to),
         }
     }

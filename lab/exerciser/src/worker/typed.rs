@@ -128,11 +128,18 @@ impl Worker<'_> {
         }
         wrong = wrong.or(self.typed_handles(&map)?);
         if !ordered {
-            return Ok(wrong.or(not_refused_by("with_first", pairs.with_first(&a))));
+            let tx = self.db.begin();
+            return Ok(wrong
+                .or(not_refused_by("with_first", pairs.with_first(&a)))
+                .or(not_refused("with_first_in", pairs.with_first_in(&tx, &a))));
         }
         let first: Vec<_> = pairs.with_first(&a).collect::<Result<_, _>>()?;
+        let tx = self.db.begin();
+        let first_in: Vec<_> = pairs.with_first_in(&tx, &a)?.collect::<Result<_, _>>()?;
         let expected = vec![((a.clone(), 1), 1), ((a, 2), 1)];
-        Ok(wrong.or(same("with_first", first, expected).err()))
+        Ok(wrong
+            .or(same("with_first", first, expected.clone()).err())
+            .or(same("with_first_in", first_in, expected).err()))
     }
 }
 
@@ -179,16 +186,27 @@ impl Worker<'_> {
     ) -> Result<Option<Wrong>, Error> {
         let mut tx = self.db.begin();
         let wrong = same("update_in", map.update_in(&mut tx, there, &8)?, true).err();
+        let edited = map.edit_with_in(&mut tx, there, |value| value.map(|value| value + 1))?;
+        let found = map.multi_get_in(&tx, [&**there, "none"])?;
+        let wrong = wrong.or(same("edit_with_in", edited, Some(9)).err()).or(same(
+            "multi_get_in",
+            found,
+            vec![Some(9), None],
+        )
+        .err());
         if !map.map().index_kind().is_ordered() {
             return Ok(wrong
+                .or(not_refused("iter_in", map.iter_in(&tx)))
                 .or(not_refused("first_in", map.first_in(&tx)))
                 .or(not_refused("last_in", map.last_in(&tx)))
                 .or(not_refused("pop_first_in", map.pop_first_in(&mut tx)))
                 .or(not_refused("pop_last_in", map.pop_last_in(&mut tx))));
         }
         let first = map.first_in(&tx)?;
+        let listed = map.iter_in(&tx)?.next().transpose()?;
         let end = Some((last.to_owned(), 7));
         Ok(wrong
+            .or(same("iter_in", listed, first.clone()).err())
             .or(same("last_in", map.last_in(&tx)?, end.clone()).err())
             .or(same("pop_last_in", map.pop_last_in(&mut tx)?, end).err())
             .or(same("pop_first_in", map.pop_first_in(&mut tx)?, first).err()))
@@ -196,7 +214,7 @@ impl Worker<'_> {
 }
 
 /// Removes the entries that a killed process has left.
-fn clear(map: &Map) -> Result<(), Error> {
+pub(super) fn clear(map: &Map) -> Result<(), Error> {
     for entry in map.iter() {
         map.remove(entry?.0)?;
     }
