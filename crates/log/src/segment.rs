@@ -128,17 +128,13 @@ impl Header {
 }
 
 /// Refuses a file that has the name of a spare but does not begin like one. A spare begins with the header of a
-/// segment, or with the first bytes of its magic and zeros if a crash came before all of it was written.
+/// segment, or with zeros in place of bytes that a crash has kept from being written.
 pub(crate) fn check_spare<F: DiskFile>(file: &F, name: &str) -> Result<(), Error> {
     let mut first = [0; MAGIC.len()];
     let len = file.len()?.min(MAGIC.len() as u64) as usize;
     file.read_at(0, &mut first[..len])?;
-    let written = first
-        .iter()
-        .zip(MAGIC)
-        .take_while(|(byte, magic)| byte == magic)
-        .count();
-    match first[written..].iter().all(|&byte| byte == 0) {
+    let is_of_magic = |(&byte, &magic): (&u8, &u8)| byte == magic || byte == 0;
+    match first.iter().zip(MAGIC).all(is_of_magic) {
         true => Ok(()),
         false => Err(Error::NotALog {
             file: name.into(),

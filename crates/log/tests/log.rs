@@ -596,15 +596,16 @@ fn a_spare_with_a_part_of_its_header_is_a_trace() {
     drop(Log::create(disk.clone(), ID, small()).expect("a log"));
     let mut header = std::fs::read(directory.path().join("log-00000000")).expect("there");
     header.truncate(64);
-    for written in 0..=header.len() {
-        let mut bytes = header[..written].to_vec();
-        bytes.resize(1 << 16, 0);
+    let middle = header.len() / 2;
+    for written in (0..=header.len()).flat_map(|at| [0..at, at..middle.max(at)]) {
+        let mut bytes = vec![0; 1 << 16];
+        bytes[written.clone()].copy_from_slice(&header[written.clone()]);
         std::fs::write(directory.path().join("spare-00000001"), bytes).expect("written");
         let trace = Log::trace(&*disk);
         assert_eq!(
             trace.expect("a spare"),
             Remains::Unused,
-            "{written} bytes of the header"
+            "bytes {written:?} of the header"
         );
     }
 }
