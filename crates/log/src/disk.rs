@@ -135,6 +135,11 @@ impl DiskError {
         self.is_full() || matches!(errno, Some(Errno::NOMEM | Errno::MFILE | Errno::NFILE))
     }
 
+    /// Whether the file exists, and was to be created.
+    pub fn is_existing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::AlreadyExists
+    }
+
     /// Whether the file does not exist.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound

@@ -120,7 +120,14 @@ impl<D: Disk> Log<D> {
             self.counters.recycled.fetch_add(1, Ordering::Relaxed);
             self.disk.open(name)?
         } else {
-            let file = self.disk.create(name)?;
+            let file = match self.disk.create(name) {
+                // An earlier attempt has left it, when the disk had no room even to remove it.
+                Err(error) if error.is_existing() => {
+                    self.disk.remove(name)?;
+                    self.disk.create(name)?
+                }
+                created => created?,
+            };
             file.preallocate(self.geometry.size())?;
             file
         };

@@ -130,6 +130,12 @@ impl<D: Disk> Scan<'_, D> {
                     ));
                 }
             };
+            // The walk does not compare the checksums of fragments before `from`. A record begins there, so a fragment
+            // that reaches beyond has a damaged length.
+            if fragment.lsn < self.from && geometry.place(fragment.end()) > geometry.place(self.from) {
+                let offset = geometry.offset(fragment.lsn);
+                return Err(damaged(&log_name(*number), offset, "the length of a record"));
+            }
             let part = fragment.header.part;
             let offset = geometry.offset(fragment.lsn) as usize + crate::fragment::HEADER;
             let range = offset..offset + fragment.body.len();

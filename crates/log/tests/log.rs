@@ -1,6 +1,7 @@
 //! The log on a real directory: appended records are found again, and invalid requests are refused.
 
 use rustix::io::Errno;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -326,6 +327,53 @@ fn damage_is_no_end() {
     assert_eq!(records(&log, begin).len(), 20);
 }
 
+/// A scan skips the records before its first, and compares no checksums of theirs. A flipped bit in one of them makes
+/// it fail, or changes nothing: it never misses a record.
+#[test]
+fn damage_in_skipped_records_hides_no_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = Log::create(disk(directory.path()), ID, small()).expect("a log");
+    let begin = log.begin();
+    // The last ones reach the end of the segment, and the next segment.
+    let lengths = [40, 300, 16, 8, 500, 3000, 700];
+    let append = |len| log.append(&[put(b"key", &vec![7; len])]).expect("an append");
+    let ends: Vec<_> = lengths.into_iter().map(append).collect();
+    let from = ends[2];
+    let expected = records(&log, from);
+    assert_eq!(expected.len(), 4);
+    let path = directory.path().join("log-00000000");
+    let file = std::fs::File::options().read(true).write(true).open(path);
+    let file = file.expect("the segment");
+    let mut outcomes = [0, 0];
+    for at in begin.0..from.0 {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).expect("a byte");
+        for bit in 0..8 {
+            file.write_all_at(&[byte[0] ^ 1 << bit], at).expect("written");
+            let mut scan = log.scan(from..log.appended()).expect("a scan");
+            let mut ends = Vec::new();
+            let done = loop {
+                match scan.next() {
+                    Ok(Some(record)) => ends.push(record.end),
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            };
+            match done {
+                Ok(()) => assert!(
+                    ends.iter().eq(expected.iter().map(|(end, _)| end)),
+                    "bit {bit} of {at}"
+                ),
+                Err(Error::Damaged { .. }) => assert!(ends.is_empty(), "bit {bit} of {at}"),
+                Err(error) => panic!("bit {bit} of {at}: {error}"),
+            }
+            outcomes[usize::from(ends.is_empty())] += 1;
+        }
+        file.write_all_at(&byte, at).expect("written");
+    }
+    assert!(outcomes.iter().all(|&count| count > 0), "{outcomes:?}");
+}
+
 /// Threads that append and wait each find their records durable, in groups; records that no thread waits for are
 /// durable within the bound.
 #[test]
@@ -392,10 +440,13 @@ fn groups_share_syncs() {
     assert!(log.durable() >= end);
 }
 
-/// A directory in which calls of one operation fail on request.
+/// Operations that fail, and their error.
+type Fails = Option<(&'static [&'static str], Errno)>;
+
+/// A directory in which calls of some operations fail on request.
 struct Failing {
     directory: Directory,
-    fails: Mutex<Option<(&'static str, Errno)>>,
+    fails: Mutex<Fails>,
 }
 
 impl Failing {
@@ -406,13 +457,13 @@ impl Failing {
         })
     }
 
-    fn fail(&self, fails: Option<(&'static str, Errno)>) {
+    fn fail(&self, fails: Fails) {
         *self.fails.lock().expect("no panic") = fails;
     }
 
     fn call(&self, operation: &'static str) -> Result<(), DiskError> {
         match *self.fails.lock().expect("no panic") {
-            Some((failing, errno)) if failing == operation => Err(DiskError {
+            Some((failing, errno)) if failing.contains(&operation) => Err(DiskError {
                 file: "a file".into(),
                 operation,
                 source: errno.into(),
@@ -461,7 +512,7 @@ fn a_failed_sync_fails_all_earlier_changes_of_names() {
     let disk = Failing::new(folder.path());
     let log = Log::create(disk.clone(), ID, small()).expect("a log");
     let (before, latest) = (log.change_names(), log.change_names());
-    disk.fail(Some(("fsync of the directory", Errno::NOMEM)));
+    disk.fail(Some((&["fsync of the directory"], Errno::NOMEM)));
     log.sync_names(latest).expect_err("the sync fails");
     disk.fail(None);
     let after = log.change_names();
@@ -474,7 +525,12 @@ fn a_failed_sync_fails_all_earlier_changes_of_names() {
 /// goes on when there is space again: nothing was lost. A failing disk ends its use.
 #[test]
 fn a_full_disk_takes_no_log_with_it() {
-    for (operation, spares) in [("rename", 3), ("remove", 0), ("fsync of the directory", 3)] {
+    let operations: [(&'static [&'static str], usize); 3] = [
+        (&["rename"], 3),
+        (&["remove"], 0),
+        (&["fsync of the directory"], 3),
+    ];
+    for (failing, spares) in operations {
         for errno in [Errno::NOSPC, Errno::DQUOT, Errno::IO] {
             let directory = tempfile::tempdir().expect("a directory");
             let disk = Failing::new(directory.path());
@@ -492,18 +548,18 @@ fn a_full_disk_takes_no_log_with_it() {
                 log.wait_durable(end).map(|()| end)
             };
             let end = fill().expect("room");
-            disk.fail(Some((operation, errno)));
+            disk.fail(Some((failing, errno)));
             let dropped = log.drop_below(end);
             if errno == Errno::IO {
                 assert!(matches!(dropped, Err(Error::Failed(_))), "{dropped:?}");
                 assert!(log.failure().is_some());
                 continue;
             }
-            dropped.unwrap_or_else(|error| panic!("{operation}, {errno}: {error}"));
+            dropped.unwrap_or_else(|error| panic!("{failing:?}, {errno}: {error}"));
             assert_eq!(log.begin(), end);
             // There is room below the limit, but perhaps none for a new segment.
             match fill() {
-                Ok(_) => assert_eq!(operation, "remove"),
+                Ok(_) => assert_eq!(failing, ["remove"]),
                 Err(error) => assert!(matches!(error, Error::DiskFull(_)), "{error}"),
             }
             assert_eq!(log.failure(), None);
@@ -523,9 +579,33 @@ fn a_full_disk_takes_no_log_with_it() {
             while scan.next().expect("a record").is_some() {
                 found += 1;
             }
-            assert_eq!(found, 15, "{operation}");
+            assert_eq!(found, 15, "{failing:?}");
         }
     }
+}
+
+/// If the disk becomes full while a segment is made, and its file cannot be removed either, the log makes the segment
+/// once there is space.
+#[test]
+fn a_segment_that_was_not_made_is_made_later() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let disk = Failing::new(directory.path());
+    let options = LogOptions {
+        limit: 256 << 10,
+        ..small()
+    };
+    let log = Log::create(disk.clone(), ID, options).expect("a log");
+    disk.fail(Some((&["rename", "remove"], Errno::NOSPC)));
+    let append = || log.append(&[put(b"key", &[7; 1000])]);
+    let full = (0..10).find_map(|_| append().err()).expect("a segment's bytes");
+    assert!(matches!(full, Error::DiskFull(_)), "{full}");
+    let left = names(directory.path());
+    assert!(left.iter().any(|name| name.starts_with("spare-")), "{left:?}");
+    disk.fail(None);
+    for _ in 0..10 {
+        append().expect("room again");
+    }
+    log.sync().expect("a sync");
 }
 
 /// However long a log is, few of its files are open: those that a sync may need.
