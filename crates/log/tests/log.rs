@@ -334,13 +334,16 @@ fn damage_in_skipped_records_hides_no_others() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = Log::create(disk(directory.path()), ID, small()).expect("a log");
     let begin = log.begin();
-    // The last ones reach the end of the segment, and the next segment.
-    let lengths = [40, 300, 16, 8, 500, 3000, 700];
-    let append = |len| log.append(&[put(b"key", &vec![7; len])]).expect("an append");
-    let ends: Vec<_> = lengths.into_iter().map(append).collect();
-    let from = ends[2];
+    // A record takes 64 bytes, so that one with 64 more ends where another does. They reach into the next segment.
+    let append = |_| log.append(&[put(b"key", &[7; 25])]).expect("an append");
+    let ends: Vec<_> = (0..70).map(append).collect();
+    assert!(
+        ends[..60].iter().zip(&ends[1..]).all(|(a, b)| b.0 - a.0 == 64),
+        "{ends:?}"
+    );
+    let from = ends[3];
     let expected = records(&log, from);
-    assert_eq!(expected.len(), 4);
+    assert_eq!(expected.len(), 66);
     let path = directory.path().join("log-00000000");
     let file = std::fs::File::options().read(true).write(true).open(path);
     let file = file.expect("the segment");
