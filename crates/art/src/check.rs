@@ -106,7 +106,7 @@ impl<D: Design, M: Media> Radix<D, M> {
                 digit: None,
             });
         }
-        // A crash during a removal, or a full pool, may leave one.
+        // One child is no fault here: a crash during a removal, or a removal in a full pool, may leave one.
         if item.parent.is_some() && count == 0 {
             report(faults, item.link, "an inner node without children");
         }

@@ -11,7 +11,8 @@
 //! R1 A node stands for one string of digits as long as any thread can reach it: all keys below begin with it, and
 //!    its length, the node's *level*, never changes. Readers skip the digits between levels and compare the whole key
 //!    at the leaf, so they do not rely on the prefix in a node.
-//! R2 Everything that `child`, `ends` and `children` return is durable, including the node's own part of it.
+//! R2 Everything that `child`, `ends` and `children` return is durable, including the node's own words from which they
+//!    read it.
 //! R3 A replaced link leads to the same content as before, unchanged, until the reader's guard is gone.
 //! R4 The root stays where it is.
 

@@ -23,7 +23,7 @@ pub trait Inner: Persistent {
     /// The head of a draft.
     fn head_mut(&mut self) -> &mut Self::Head;
 
-    /// The slot for the `i`-th child of a draft, counted for `byte`.
+    /// The slot for the `i`-th child of a draft, which from now on counts as the slot for `byte`.
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot;
 }
 
@@ -119,7 +119,8 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
 }
 
 /// Builds the smallest node that holds `children`, with the given head for its kind; its lines join the batch. On
-/// failure the children are left. The caller gives the space at the offset back.
+/// failure the children are left. Returns the node, its kind and its offset: dropped, the node gives its chunk back,
+/// but a caller that links it to another draft and then fails must do that itself.
 ///
 /// # Errors
 ///

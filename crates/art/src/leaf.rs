@@ -7,11 +7,11 @@
 //! ```
 //!
 //! I1 A published leaf never changes, except for the word of an eight-byte value and the pending field beside it.
-//! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before the value
-//!    is stored, cleared after the fence, both under the lock on the leaf. A reader loads the value, then the header;
-//!    if it finds a mark it persists the line itself. A mark of an older generation was left by a crash; if the
-//!    process was killed with the power on, the value may still not be durable. The first reader persists the value
-//!    and clears the mark.
+//! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before the value is
+//!    stored, cleared after the fence, both under the lock on the leaf. A reader loads the value, then the header; if
+//!    it finds a mark it persists the line itself. A mark of an older generation was left by a crash; if the process
+//!    was killed with the power on, the value may still not be durable. The first reader persists the value and clears
+//!    the mark. (With a publication that sets no marks, the value is stored past the cache instead.)
 
 use crate::checksum;
 use heap::{Access, Error, Heap};
@@ -48,8 +48,8 @@ pub struct LeafRef<'g> {
     tail: &'g [u8],
 }
 
-/// The mark of a generation: never zero. After 128 restarts an old mark may equal the new one, which costs a needless
-/// persist.
+/// The mark of a generation: never zero. After 128 restarts an old mark may equal the new one, which costs needless
+/// persists.
 #[inline(always)]
 fn mark(generation: u32) -> u64 {
     u64::from(generation & 0x7f | 0x80) << PENDING_SHIFT

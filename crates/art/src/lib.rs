@@ -1,15 +1,15 @@
 //! The common parts of persistent radix nodes, independent of any order of persists.
 //!
-//! A radix tree branches on one byte of the key at a node's *level*, the byte's position counted from the
-//! key's start. A node at level L stands for all keys that begin with the same L bytes; a key of exactly L
-//! bytes ends at the node. The bytes between a parent's branching byte and a child's level are the child's
-//! *skip* (path compression).
+//! A radix tree branches on one digit of the key (a byte; in WORT, half a byte) at a node's *level*, the digit's
+//! position counted from the key's start. A node at level L stands for all keys that begin with the same L digits; a
+//! key of exactly L digits ends at the node. The digits between a parent's branching digit and a child's level are the
+//! child's *skip* (path compression).
 //!
-//! The modules contain leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of
-//! inner node (`kinds`), children of nodes under construction (`build`), the search among partial keys of several
-//! bytes' bits (`partial`), the comparison of a key with the nodes on its way (`way`), reads of a radix index of any
-//! design (`design`), and building from sorted pairs (`bulk`). Each index defines its own order of persists, except
-//! for changes of one leaf, which are the same for all: an eight-byte value changes in place (`leaf`), or a new leaf
+//! The modules contain leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
+//! node (`kinds`), children of nodes under construction (`build`), the search among the partial keys of a Patricia node
+//! (`partial`), the comparison of a key with the nodes on its way (`way`), reads of a radix index of any design
+//! (`design`), and building from sorted pairs (`bulk`). Each index defines its own order of persists, except for
+//! changes of one leaf, which are the same for all: an eight-byte value changes in place (`leaf`), or a new leaf
 //! replaces the old one (`publish`).
 
 pub mod bounds;

@@ -20,7 +20,8 @@ pub struct Walks {
 }
 
 /// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it. `step`
-/// returns what an inner node at this depth in digits has for the key; `ask` prefetches the lines of the next step.
+/// returns what an inner node at this depth in digits has for the key, and sets the depth below that node; `ask`
+/// prefetches the lines of the next step.
 ///
 /// # Errors
 ///

@@ -5,12 +5,12 @@
 //! partial key of a searched key has all of these bits. The entry for the searched key is the last one whose partial
 //! key has no bit that the dense one lacks.
 //!
-//! Masks extract the bits from words of key bytes (`PEXT`, BMI2), and all partial keys are compared at once (AVX2, or
-//! AVX-512 with byte and word instructions and 256-bit forms). The processor's features are detected at run time;
-//! without them the portable search is used.
+//! Masks extract the bits from words of key bytes (`PEXT`, BMI2), and all partial keys that fit into a vector are
+//! compared at once (AVX2, or AVX-512 with byte and word instructions and 256-bit forms). The processor's features are
+//! detected at run time; without them the portable search is used.
 //!
 //! I1 All searches return the same for any bytes.
-//! I2 A search reads nothing but the partial keys.
+//! I2 A search reads no byte behind the partial keys that it is given.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]

@@ -3,8 +3,8 @@
 use crate::Kind;
 use heap::Error;
 
-/// Number of children at or below which a node is replaced by one of the next smaller kind: well below that kind's
-/// capacity, so that no single key toggles a node.
+/// Number of children at or below which a node is replaced by one of the next smaller kind: below that kind's capacity,
+/// so that no single key toggles a node.
 pub fn shrink_at(kind: Kind) -> usize {
     match kind {
         Kind::N256 => 40,
@@ -14,7 +14,7 @@ pub fn shrink_at(kind: Kind) -> usize {
     }
 }
 
-/// Whether a step failed for lack of memory that is optional: a structure that stays larger than necessary is sound.
+/// Whether an optional step has failed for lack of memory: a structure that stays larger than necessary is sound.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! A DPTree built from sorted pairs ([`index::Bulk`]): the base tree's leaves, filled in order. The log stays empty.
 //!
-//! Leaves are written some at a time, from the last to the first, each before its successor: one fence makes their
-//! records durable, another the leaves. The leaves written at a time are a *run*; at the end the runs are joined, by
-//! one more fence.
+//! Leaves are written in *runs* of some, from the last leaf of a run to its first, so that each can link to its
+//! successor. One fence makes the records of a run durable, another its leaves. At the end the runs are joined, by one
+//! more fence.
 
 use crate::base::leaf::LeafRef;
 use crate::base::new_leaf;

@@ -15,7 +15,7 @@ use pmem::{Link, Media, Offset};
 use std::ops::{Bound, ControlFlow};
 
 impl<M: Media> TreeState<M> {
-    /// Every detectable fault.
+    /// The faults found. The check of a tree ends at the first object that cannot be read.
     pub(crate) fn find_faults(&self) -> Faults {
         let mut faults = Faults::default();
         // No merge rewrites or retires the checked objects meanwhile.

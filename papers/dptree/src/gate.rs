@@ -1,7 +1,7 @@
 //! The gate between writers and changes of the trees: while a writer is inside, front, middle and base are not
 //! replaced (DPTree §3.2: registered writers, `SpinUntilNoRef`).
 //!
-//! I1 The gate is closed only when no writer is inside, and no writer enters while it is closed.
+//! I1 From the return of [`Gate::close`] until its result is dropped, no writer is inside, and none enters.
 //!
 //! Readers do not use the gate: they load the trees as one value, under a guard.
 
@@ -10,7 +10,7 @@ use pmem::Media;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Number of shards of the writer count, so that writers share no line.
+/// Number of shards of the writer count: up to as many threads share no line.
 const SHARDS: usize = 16;
 
 /// The gate.

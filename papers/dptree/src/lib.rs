@@ -12,19 +12,22 @@
 //!        +-------------+         +-------------+                      +---------------------------+
 //! ```
 //!
-//! **Front.** A write goes to a B+-tree in DRAM, once its record is durable in the log: one write-back and one fence.
-//! **Merge.** When the front has a tenth of the base's keys it becomes the middle, a new front takes its place, and
-//! the middle is merged into the base's leaves, in place: each leaf has its metadata twice, and a merge changes only
-//! the half that does not count, and slots that the other half does not use. One store then makes the new half count,
-//! and at the same time ends the middle's log. **Base.** Leaves of 256 pairs in a persistent list; each merge and
-//! each opening rebuilds the radix tree above them.
+//! **Front.** A write goes to a B+-tree in DRAM, once its record is durable in the log: one write-back and one fence
+//! for a pair of eight-byte key and value. (Without a middle, such a pair of the base is updated or removed in the base
+//! itself.) **Merge.** When the front has a tenth as many records as the base has keys, and a minimum number, it
+//! becomes the middle, a new front takes its place, and the middle is merged into the base's leaves, in place: each
+//! leaf has its metadata twice, and a merge changes only the half that does not count, and slots that the other half
+//! does not use. One store then makes the new half count, and at the same time ends the middle's log. **Base.** Leaves
+//! of up to 256 pairs in a persistent list; each merge and each opening rebuilds the radix tree above them.
 //!
-//! **Recovery** reads two lines of each leaf and replays the logs. Nothing leads to the leftovers of a merge that was
-//! interrupted before its one store, and the heap's post-crash collection reclaims them; so there is no list of
-//! pending leaves, and no flag for a running merge.
+//! **Recovery** reads three lines of each leaf (its head, its valid metadata, the slot of its greatest key) and, if
+//! that key is not stored in place, its record; then it replays the logs. Nothing leads to the leftovers of a merge
+//! that was interrupted before its one store, and the heap's post-crash collection reclaims them; so there is no list
+//! of pending leaves, and no flag for a running merge.
 //!
 //! **Order of locks:** the right to merge; the gate; a leaf of the front; a log partition, or a leaf of the base. A
-//! writer is inside the gate and holds its leaf of the front while the edit decides. A reader holds nothing.
+//! writer is inside the gate and holds its leaf of the front while the edit decides. A reader takes no lock, except
+//! that of a leaf of the base whose volatile parts it is the first to need since the opening.
 //!
 //! | file | idea |
 //! |---|---|
@@ -103,12 +106,12 @@ impl<M: Media> DpTree<M> {
     ///
     /// # Errors
     ///
-    /// If the name is taken or invalid, or the pool is full.
+    /// If the name is taken or invalid, the pool is full, or a thread for merges cannot be started.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
         OnHeap::create(heap, name)
     }
 
-    /// Creates an empty index under the root `name`. Invalid options are replaced by the nearest valid ones.
+    /// Creates an empty index under the root `name`. Options out of range are replaced by valid ones.
     ///
     /// # Errors
     ///
@@ -121,13 +124,13 @@ impl<M: Media> DpTree<M> {
     ///
     /// # Errors
     ///
-    /// If the root is of another kind, or damaged.
+    /// If the root is of another kind, the tree is damaged, or a thread for merges cannot be started.
     pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
         OnHeap::open(heap, name)
     }
 
-    /// Opens the index under the root `name`; returns `None` if there is no such root. Replays its logs, which takes
-    /// time in proportion to them, and to the leaves.
+    /// Opens the index under the root `name`; returns `None` if there is no such root. Replays the tree's logs and
+    /// reads the head of each leaf, so it takes time in proportion to both.
     ///
     /// # Errors
     ///
@@ -169,15 +172,16 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         Ok(Some(root.link))
     }
 
-    /// The tree of this root: the open one, or otherwise from the pool.
+    /// The tree under this root: the one that is open already, or else one opened from the pool.
     fn attach(heap: &Heap<M>, root: Link, options: DpTreeOptions) -> Result<Self, heap::Error> {
         let fault = Fault {
             what: "root of a DPTree",
             offset: root.bits(),
         };
         let at = root.offset().ok_or(fault)?;
-        // SAFETY: readers hold their caller's guard. Only merges, of which one runs at a time, replace and retire the
-        // base's leaves; so merges, and checks, which exclude them, need no guard.
+        // SAFETY: readers and writers hold their caller's guard. Only merges, of which one runs at a time, replace and
+        // retire the base's leaves; so merges, and checks, which exclude them, need no guard. No other thread has the
+        // tree while it is being opened.
         let heap = unsafe { heap.access() };
         let owner = heap.attach(at, || Owner::start(TreeState::open(heap, root, options)?))?;
         Ok(DpTree {
@@ -196,8 +200,8 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         &self.shared().heap
     }
 
-    /// Merges everything written, in this thread, and gives back the log pages kept for reuse. If recovery traces,
-    /// waits until it has ended.
+    /// Merges everything written, in this thread and in as many more as the options ask for, and frees the log pages
+    /// kept for reuse. Waits for a running merge first, and for the end of recovery's trace, if that has begun.
     ///
     /// # Errors
     ///

@@ -7,17 +7,17 @@ pub(crate) const MAX_PARTITIONS: usize = 64;
 
 /// The options of a DPTree. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.
 ///
-/// Options that shape persistent objects are fixed when the tree is created; `open` takes them from the pool and the
-/// rest from its argument.
+/// Options that shape persistent objects are fixed when the tree is created; [`open_with`](crate::DpTree::open_with)
+/// takes them from the pool and the rest from its argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DpTreeOptions {
-    /// R: a merge begins when the buffer tree has this share of the base tree's keys.
+    /// R: a merge begins when the buffer tree has as many log records as this share of the base tree's keys.
     pub merge_threshold: f64,
     /// Minimum number of log records before a merge begins.
     pub merge_floor: usize,
     /// Entries of a base tree's leaf: a multiple of 64, at most 256. Fixed at creation.
     pub leaf_capacity: usize,
-    /// CT: leaves filled less than this are merged with a neighbour.
+    /// CT: leaves filled less than this are merged with a neighbour, or get pairs of it.
     pub consolidation_threshold: f64,
     /// FR: the share to which new leaves are filled.
     pub fill_rate: f64,
@@ -33,8 +33,8 @@ pub struct DpTreeOptions {
     pub merge_partition: usize,
     /// How a leaf is searched for a key.
     pub probing: Probing,
-    /// Writers wait while a merge runs and the buffer tree is this many times as large as the size that starts a
-    /// merge.
+    /// Writers that hold no guard wait while a merge runs or is due and the buffer tree is this many times as large as
+    /// the size that starts a merge.
     pub backlog: usize,
 }
 
@@ -113,9 +113,9 @@ impl Choice for Fingerprints {
 }
 
 impl DpTreeOptions {
-    /// The options if none are given: the default ones, or the [smallest](DpTreeOptions::SMALL) on a media whose
-    /// threads take turns, since these would wait for ever for the tree's own thread, and with short histories; with
-    /// the choices of `C`.
+    /// The options if none are given, with the choices of `C`: the default ones; or the
+    /// [smallest](DpTreeOptions::SMALL) on a media whose threads take turns, which would wait for ever for the tree's
+    /// own thread, and whose histories are short.
     pub(crate) fn on<M: Media, C: Choice>() -> DpTreeOptions {
         let mut options = if M::TAKES_TURNS {
             DpTreeOptions::SMALL
@@ -142,7 +142,8 @@ impl DpTreeOptions {
         backlog: 4,
     };
 
-    /// The nearest valid options.
+    /// These options with valid values: a number out of range becomes the nearest in range, sizes are rounded down to a
+    /// multiple of 64, and a share that is not finite becomes the default.
     pub(crate) fn sane(self) -> DpTreeOptions {
         let share = |value: f64, low, high, default| {
             if value.is_finite() {

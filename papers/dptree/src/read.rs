@@ -1,4 +1,6 @@
-//! Point reads (DPTree §3.2, Algorithm 6): front, middle, base, without waiting.
+//! Point reads (DPTree §3.2, Algorithm 6): front, middle, base. A reader waits for no edit and no merge, only for the
+//! few stores by which a node of a buffer tree changes, and for the first use of a leaf of the base since the opening,
+//! which rebuilds its volatile parts.
 
 use crate::key::SearchKey;
 use crate::tree::TreeState;
@@ -31,7 +33,7 @@ impl<M: Media> TreeState<M> {
                     Some(found) => Ok(Some(found.entry.value(heap)?)),
                     None => Ok(None),
                 });
-            // Two merges have begun since: the read pair may belong to the second one.
+            // Otherwise the second merge since has begun, and the read pair may be one that it has written.
             if self.is_valid(&trees.base) {
                 return read;
             }

@@ -9,8 +9,8 @@
 //!  128   logs      for even and odd numbers: 64 links to the newest page of each partition
 //! ```
 //!
-//! I1 Buffer trees are numbered from 1. Those above `state`'s number are alive, and there are at most two: n + 1,
-//!    which may be being merged, and n + 2.
+//! I1 Buffer trees are numbered from 1. Those above n, the number in `state`, are alive, and there are at most two:
+//!    tree n + 1, which may be being merged, and tree n + 2.
 //! I2 The version selects the valid half of all leaves' metadata, and the valid head. The other half may hold
 //!    anything during a merge, and after a crash.
 //! I3 A thread that acts on state left here by another process [persists](Root::persist_seen) it first: that process
@@ -127,7 +127,8 @@ impl Root {
         })
     }
 
-    /// Persists the state seen here, before a process that has not stored it acts on it. Costs one fence.
+    /// Persists the root's state and links to logs, which another process may have stored without a fence (I3). Costs
+    /// one fence.
     pub(crate) fn persist_seen<M: Media>(&self, media: &M) -> Result<(), Fault> {
         let partitions = self.shape(media)?.partitions;
         persist_scope(media, Purpose::Log, |batch| {

@@ -6,8 +6,8 @@
 //! has reached.
 //!
 //! I1 A key that is present throughout is in at least one of the trees taken, and their entries of it were put there
-//!    before or during the scan. The cursors of the front and the middle read after the scan has begun, so they see
-//!    any removal before it.
+//!    before or during the scan. The cursors of the front and the middle read after the scan has begun, so they meet
+//!    every removal that was complete by then.
 //! I2 All visited entries were read while the base tree was valid, and are durable.
 
 use crate::base::Cursor as BaseCursor;
@@ -75,7 +75,7 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Visits the entries of these trees behind `from`, as long as they are valid.
+    /// Visits the entries of these trees behind `from`, as long as their base tree is valid.
     fn visit_trees<'g>(
         &'g self,
         trees: &Trees,
@@ -165,7 +165,7 @@ impl<'t, 'g> Merged<'t, 'g> {
         entries: &mut Vec<MarkedPair>,
     ) -> Result<bool, Error> {
         while entries.len() < STEP {
-            // Pairs of the base tree only, which most are.
+            // Most pairs are in the base tree alone: takes those before the next buffered entry and the far end.
             let buffered = self.buffered(heap)?.map(|entry| entry.prefix);
             let limit = nearer(buffered, far.key.map(|key| key.prefix), self.direction);
             self.base.take_before(limit, STEP - entries.len(), entries);
@@ -259,7 +259,7 @@ impl<'k> Far<'k> {
         }
     }
 
-    /// Whether an entry lies behind it.
+    /// Whether an entry lies behind the far end.
     #[inline]
     fn is_before<M: Media>(&self, heap: &Access<M>, entry: &MarkedPair) -> Result<bool, Fault> {
         let Some(key) = self.key else { return Ok(false) };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 /// The sizes of the trees, and the progress of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DpTreeStats {
-    /// Approximate number of log records of the front tree.
+    /// Approximate number of log records of the front tree, and of removals in place since it was made.
     pub front: usize,
     /// Number of log records that starts a merge.
     pub threshold: usize,
@@ -25,11 +25,11 @@ pub struct DpTreeStats {
     pub merging: bool,
     /// The phase of the running merge.
     pub phase: Phase,
-    /// Merges since the opening.
+    /// Merges that have succeeded since the opening.
     pub merges: usize,
     /// Number of partitions of the running merge; 0 if there is none.
     pub merge_partitions: usize,
-    /// Number of these whose new pairs are written.
+    /// Number of partitions whose new pairs are written, in the running merge or else in the last one.
     pub merge_done: usize,
     /// Why the last merge failed, if it did: it will be retried.
     pub failed: Option<String>,
@@ -52,7 +52,7 @@ pub enum Phase {
     Flip,
     /// Makes the new base tree visible to readers.
     Publish,
-    /// Retires objects that only the old version led to.
+    /// Empties the merged log, and retires objects that only that or the old version led to.
     Collect,
 }
 
@@ -87,10 +87,11 @@ impl Phase {
 pub(crate) struct Progress {
     /// The phase of the running one: its place in [`Phase::ALL`].
     phase: AtomicU8,
-    /// Number of merges that have ended.
+    /// Number of merges that have succeeded.
     pub(crate) merges: AtomicUsize,
-    /// Numbers of partitions of the running one, and of those whose pairs are written. Zero if there is none.
+    /// Number of partitions of the running one; 0 if there is none.
     pub(crate) partitions: AtomicUsize,
+    /// Number of partitions whose pairs are written, in the running one or else in the last.
     pub(crate) done: AtomicUsize,
     /// Why the last attempt failed, if it did, and the size of the front then.
     pub(crate) failed: Mutex<Option<(String, usize)>>,

@@ -1,9 +1,9 @@
 //! The tracer, which shows the heap the objects that a DPTree keeps alive (Algorithm 4's reclamation: leaves of an
 //! interrupted merge are simply not reached).
 //!
-//! From the root: the pages of the logs that are alive, with their records; and the leaves of the version that
-//! counts. No merge runs meanwhile (`Heap::pause_trace`), so the list does not change; only appends to logs, and
-//! in-place changes of words other than links, go on meanwhile.
+//! From the root: the pages of the logs that are alive, with their records; and the leaves of the version that counts.
+//! No merge runs meanwhile (`Heap::pause_trace`), so the list does not change. Meanwhile writers append to logs and
+//! change words in place, but no links; and an opening may make the links to merged logs null.
 
 use crate::base::leaf::LeafRef;
 use crate::base::slots::{has, slots_of};
@@ -70,7 +70,7 @@ unsafe impl<M: Media> Trace<M> for Tracer {
 fn trace_root<M: Media>(heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<(), Error> {
     let media = heap.media();
     let root = Root::at(heap, link)?;
-    // Pages that it does not lead to are about to be reused.
+    // The sweep frees what the root as read here does not lead to, so the root as read must be durable.
     root.persist_seen(media)?;
     let state = root.state(media);
     for slot in root.logs() {

@@ -3,7 +3,8 @@
 //!
 //! I1 A failed merge does not undo acknowledged writes: writers go on, and the merge is retried later.
 //! I2 Writers wait while the front has outrun a running merge, or recovery's trace keeps one from beginning; but only
-//!    if they hold no guard, which recovery might wait for. So the buffer trees are bounded.
+//!    if they hold no guard, which recovery might wait for, and not soon after a failed merge (I1). But for these
+//!    writers, the buffer trees are bounded.
 
 use crate::log::lock;
 use crate::tree::TreeState;
@@ -12,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the worker checks whether it may begin, while recovery traces.
+/// Interval at which the worker tries to begin, while recovery traces or another thread has the right to merge.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// After a failure, a merge is retried when the front has grown by this share of the size that starts a merge.
+/// After a failure, a merge is retried when the front has grown by the size that starts a merge, divided by this.
 const RETRY_SHARE: usize = 8;
 
 #[derive(Debug, Default)]
@@ -78,7 +79,8 @@ impl<M: Media> Owner<M> {
         wishes.wanted || wishes.merging
     }
 
-    /// Makes sure that the front, which is full, is merged.
+    /// The front is full: has the background thread merge it, or, if there is none, merges it in this one. Waits if the
+    /// front has outrun the merge (I2). Does nothing if the last merge has failed lately.
     #[cold]
     pub(crate) fn make_room(&self) {
         if self.failed_lately() {
@@ -96,7 +98,7 @@ impl<M: Media> Owner<M> {
                 let _ = self.shared.merge(&right, false);
                 return;
             }
-            // Another writer merges, or recovery traces.
+            // Another thread has the right to merge, or recovery traces.
             if !self.is_outrun() || heap::is_pinned() {
                 return;
             }
@@ -159,7 +161,7 @@ fn work<M: Media>(shared: &TreeState<M>, signal: &Signal) {
                     *lock(&shared.progress.failed) = Some(("a merge panicked".into(), size));
                 }
                 drop(turn);
-                // Objects that it has retired must not wait for its next merge.
+                // The objects that this thread has retired must not wait for its next merge.
                 heap::pin().flush();
                 wishes = lock(&signal.wishes);
                 wishes.merging = false;

@@ -4,8 +4,9 @@
 //! the log record, durably, and then puts the entry into the leaf. So a key's log records are in the order of its
 //! updates, and readers find only durable entries.
 //!
-//! If there is no middle tree, a pair that is only in the base tree, in place, is updated or removed there, by one
-//! word, without a log record.
+//! If there is no middle tree, a pair that is only in the base tree, in place, is updated there to another value of
+//! eight bytes, or removed there, by one word, without a log record. The greatest key of a leaf is removed through the
+//! log, since its slot marks the end of the leaf's range.
 
 use crate::base::Found;
 use crate::key::{MarkedPair, SearchKey, in_place};
@@ -81,8 +82,8 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Changes a pair of the base tree by one word, if possible; costs one write-back and one fence. `None` removes
-    /// it.
+    /// Changes a pair of the base tree by one word (`None` removes it); returns `false` if that is not possible. Costs
+    /// one write-back and one fence.
     fn write_in_place(&self, trees: &Trees, found: &Found<'_>, new: Option<&[u8]>) -> Result<bool, Error> {
         let Found { leaf, slot, entry } = found;
         let version = trees.base.state.version;
@@ -129,7 +130,8 @@ impl<M: Media> TreeState<M> {
 }
 
 /// The removal of a present key. The key is not copied: the record of the removed pair contains it, and lives until
-/// the merge of this entry, since a leaf, or a log that is merged no earlier, leads to it.
+/// this entry is merged. Until then the log of the present pair leads to that record, or, once that log is merged, a
+/// leaf does.
 fn removal(key: &SearchKey<'_>, present: Option<&MarkedPair>) -> MarkedPair {
     let link = match (key.bytes.len(), present) {
         (8, _) | (_, None) => Link::NULL,

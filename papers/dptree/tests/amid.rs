@@ -1,4 +1,4 @@
-//! Scans and changes, with another thread's change or scan at each of their steps.
+//! Scans, point reads and changes, with another thread's change or scan at each of their steps.
 
 use heap::{Guard, Heap};
 use index::{Direction, Index};
@@ -103,8 +103,8 @@ fn scan(tree: &Tree, direction: Direction, guard: &Guard) -> Vec<u64> {
     keys
 }
 
-/// A key is removed in place, and a merge gives its slot to another key, before any load of a scan: the scan visits
-/// each key that is present throughout, once and in order.
+/// A key is removed in place, and a merge gives its slot to another key, before one load of a scan, whichever it is:
+/// the scan visits each key that is present throughout, once and in order.
 #[test]
 fn a_slot_serves_again_amid_a_scan() {
     const KEYS: u64 = 40;

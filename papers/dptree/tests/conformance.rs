@@ -130,7 +130,7 @@ impl<C: Choice> TestedIndex for InFile<C> {
         drop(index);
         let pool = Pool::open(folder.path().join("pool"), &options(), Hardware::detect()).expect("the pool");
         let heap = Heap::new(pool).expect("the heap");
-        // Before the log is replayed, which then uses as many threads.
+        // Before the log is replayed, which then uses at least as many threads.
         heap.recover(vec![tracer()], 2).expect("recovery");
         let index = DpTree::open_with(&heap, b"test", C::options());
         let index = index.expect("the index").expect("the root");

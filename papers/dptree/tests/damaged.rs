@@ -45,7 +45,7 @@ fn options() -> DpTreeOptions {
     }
 }
 
-/// A closed pool: a base tree of several leaves, two hundred log records, pairs in place and records.
+/// A closed pool: a base tree of several leaves, log records, pairs in place and separate records.
 fn original() -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     let folder = folder();
     let path = folder.path().join("pool");

@@ -57,8 +57,7 @@ fn assert_holds(index: &DpTree, keys: std::ops::Range<u64>, value: &[u8]) {
     assert_eq!(faults.keys, keys.end - keys.start);
 }
 
-/// A pool is filled to its last page: all acknowledged writes stay, reads go on, and so do updates in place, and
-/// failed writes have no effect.
+/// A pool is filled to its last page: all acknowledged writes stay, reads go on, and failed writes have no effect.
 #[test]
 fn a_full_pool_keeps_what_it_has() {
     for value in [&b"8 bytes!"[..], b"a value of some other length"] {

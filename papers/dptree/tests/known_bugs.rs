@@ -190,7 +190,7 @@ impl Observer for Unfenced {
         match step.what {
             StepKind::Store if step.start.addr() as u64 == self.state.load(SeqCst) => {
                 self.commits.fetch_add(1, SeqCst);
-                // No other thread writes to the pool in this test.
+                // While a merge runs, no threads but its own write to the pool in this test.
                 let missed = pending.values().any(|&count| count > 0);
                 self.missed.fetch_or(missed, SeqCst);
             }
@@ -297,7 +297,7 @@ fn recycled_pages_hold_nothing_of_their_past() {
     let mut model = BTreeMap::new();
     let mut store = InFile::create(options(0));
     for round in 0..30_u64 {
-        // The round removes each key that it upserts, so a key that returns comes from an old record.
+        // The round removes each of these keys again, so one that returns comes from an old record.
         for i in 0..190 {
             store.index.upsert(&key(i), &round.to_le_bytes()).expect("room");
         }

@@ -1,5 +1,5 @@
-//! Readers beside merges, with threads of the machine: the trees that a point read loads one after the other are in
-//! no pool, so no media can stop it there.
+//! Readers beside merges, with threads of the machine: the buffer trees that a point read searches one after the other
+//! are in no pool, so no media can stop the read between them.
 
 use heap::Heap;
 use index::Index;

@@ -1,4 +1,5 @@
-//! Beside the heap's recovery: an opening that empties a merged log, and merges in a full pool.
+//! The heap's recovery beside an opening that empties a merged log, and beside a merge in a full pool; and the record
+//! of a removed pair is freed once.
 
 use heap::{Heap, RecoveryStage};
 use index::Index;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wollemi_dptree::{DpTree, DpTreeOptions, tracer};
 
-/// Upper bound on any wait for another thread; beyond it the test counts as hung.
+/// Upper bound on the wait for the merge; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn options(workers: usize) -> DpTreeOptions {
@@ -47,6 +48,7 @@ struct CopyBetween(PathBuf, PathBuf);
 
 impl Observer for CopyBetween {
     fn comes_to(&self, step: &'static str) {
+        // The step is announced before the log's links become null.
         if step == "merge: log emptied" {
             std::fs::copy(&self.0, &self.1).expect("a copy");
         }
@@ -77,8 +79,8 @@ impl Observer for Emptied {
     }
 }
 
-/// An opening finds links to a merged log, and empties it while recovery goes as far as it can: the pages are freed
-/// once.
+/// An opening finds links to a merged log and empties it. Recovery starts in the middle of that, and ends there unless
+/// the opening holds a guard that makes it wait: the pages are freed once.
 #[test]
 fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
     const ROOM: u64 = 1 << 26;
@@ -138,8 +140,9 @@ impl Observer for Merging {
     }
 }
 
-/// Recovery begins during a merge that is about to find the pool full: neither waits for the other. The merge fails
-/// and changes nothing, recovery ends, and when there is room, the next merge succeeds.
+/// Recovery begins during a merge that is about to find the pool full, and waits for its end. The merge does not wait
+/// for recovery in turn: it fails and changes nothing. Then recovery ends, and when there is room, the next merge
+/// succeeds.
 #[test]
 fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
     const ROOM: u64 = 1 << 20;
@@ -190,6 +193,7 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
 #[test]
 fn the_record_of_a_removed_pair_is_given_back_once() {
     let long = |i: u64| [&b"not of eight bytes"[..], &key(i)].concat();
+    // With these options nothing is merged but by `settle`.
     let few = DpTreeOptions {
         merge_floor: 1000,
         ..options(0)

@@ -12,8 +12,8 @@ use art::{Design, Digit, Way, any_leaf, damaged};
 use heap::Access;
 use pmem::{Fault, Link, Media};
 
-/// The right header for a node to which `depth` digits lead, given its present one: lines 3 to 8. `arrival` digits
-/// lead to it now, by this link.
+/// The right header for the node at `link` when `depth` digits lead to it, given its present header (Algorithm 2, lines
+/// 3 to 8). Through `link`, `arrival` digits lead to it now.
 pub(crate) fn right_header<D: Design, M: Media>(
     heap: &Access<M>,
     (link, arrival): (Link, usize),

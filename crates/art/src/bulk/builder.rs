@@ -4,9 +4,10 @@
 //! I1 `open` are the nodes on the path of the last key, from the top down; each has its complete children.
 //! I2 Behind the last of them, in the *open slot* (of the last key's digit), is one of: pairs that are not built yet
 //!    (`bunch`, at most as many as [allowed](Layout::max) there), one complete object (`built`), or nothing.
-//! I3 A node whose string begins a *border*, the first key that may be in this or in the next part of a build, may
-//!    get children from the adjacent part. So neither the node nor what hangs from it is finished here: they are
-//!    returned as [`Item`]s, from which a builder without borders makes the top of the tree.
+//! I3 A part has two *borders*: the first key that may be in it, and the first that may be in the next part. A node
+//!    whose string is a prefix of a border may get children from the adjacent part. So neither the node nor what hangs
+//!    from it is finished here: they are returned as [`Item`]s, from which a builder without borders makes the top of
+//!    the tree.
 
 use super::bunch::Bunch;
 use super::{Layout, Spot};
@@ -178,7 +179,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Completes the open slot, and all nodes above this level; leaves one open at it.
+    /// Completes the open slot, and all nodes with a greater level; leaves one open at this level.
     fn close_above(&mut self, level: usize) -> Result<(), Error> {
         self.hang_open_slot()?;
         while let Some(node) = self.open.pop_if(|top| top.level > level) {
@@ -198,7 +199,8 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         });
     }
 
-    /// Builds a complete node, and hangs it in the last open one, whose level is `above`.
+    /// Builds a complete node, and hangs it in the last open one, whose level is `above`; near a border, leaves its
+    /// children as an item.
     fn close(&mut self, mut node: Open<'e, 'h>, above: Option<usize>) -> Result<(), Error> {
         let key = self.key.as_deref().unwrap_or_default();
         if self.borders.reach::<L::Digit>(key, above.unwrap_or(0)) {
@@ -241,7 +243,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
             .and_then(|level| self.digit(level));
         match (self.open.last_mut(), child) {
             (None, child) => self.built = Some(child),
-            // It has no parent yet.
+            // Its link does not state this digit yet.
             (Some(top), Child::Reachable(link)) => top.children.add_reachable(digit, link, link.aux()),
             (Some(top), child) => top.children.add(digit, child),
         }
@@ -265,7 +267,8 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Builds the object for these pairs of the bunch, which share their digit in the last open node.
+    /// Builds the object for these pairs of the bunch, which share their digit in the last open node; near a border,
+    /// leaves them as items.
     fn hang_pairs(&mut self, from: usize, to: usize) -> Result<(), Error> {
         let top = self.open.last().map(|top| top.level);
         let group = self.bunch.group(from..to);
@@ -290,8 +293,8 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
-    /// Puts a node where the pairs in the open slot, and the next key, part, and completes the nodes that this
-    /// leaves; the rest stays in the open slot.
+    /// Opens a node where the pairs in the open slot (and the next key, if given) part, and builds the pairs whose
+    /// digits there the path has passed; the rest stays in the open slot.
     fn part(&mut self, next: Option<&[u8]>) -> Result<(), Error> {
         let len = self.bunch.len();
         let level = L::Digit::shared(self.bunch.key(0), next.unwrap_or(self.bunch.key(len - 1)));

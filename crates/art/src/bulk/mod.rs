@@ -4,8 +4,8 @@
 //! written back once, and each thread fences once, when its part is complete. All radix indexes share the mechanism
 //! (`builder`); an index defines its leaves, nodes and root by a [`Layout`].
 //!
-//! Several threads build parts of one tree. Subtrees of nodes whose strings begin a part's border are assembled at the
-//! end, by one thread (`builder`, I3): some thousands of links at most, however many keys there are.
+//! Several threads build parts of one tree. The nodes whose strings are prefixes of a part's border are assembled at
+//! the end, by one thread (`builder`, I3): some thousands of links at most, however many keys there are.
 
 mod builder;
 mod bunch;
@@ -79,8 +79,8 @@ pub trait Layout {
         children: &mut Children<'e, 'h>,
     ) -> Result<Child<'e, 'h>, Error>;
 
-    /// Drafts a root, and returns the tag of its link. An item that is not a node becomes the child that `ends`
-    /// there. On failure the children stay in `children`.
+    /// Drafts a root, and returns the tag of its link. If the root is not a node, its only child is in `ends`. On
+    /// failure the children stay in `children`.
     ///
     /// # Errors
     ///

@@ -16,13 +16,14 @@
 //!
 //! A *group* is 64 slots: one word of the bitmap, one line of fingerprints, 16 lines of pairs. The hash of a key
 //! determines its group; if that is full, the pair goes into the next one with room (linear probing). Within a group
-//! pairs are placed so that the fewest lines are written: pairs that a merge adds are adjacent.
+//! the pairs that a merge adds share lines where they can, so that few lines are written.
 //!
-//! I1 A merge changes only the metadata of the version that does not count, and slots that are in neither version's
-//!    bitmap; so the valid contents do not change until the root's state does. (In-place updates store one word of a
-//!    slot, in-place removals clear one bit of the bitmap, both under the lock and never during a merge.)
-//! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it marks the end
-//!    of the leaf's range.
+//! I1 A merge changes only the metadata of the version that does not count; slots that are not in the valid version's
+//!    bitmap, nor its `last`, with their bits in `records`; and volatile parts. So the valid contents do not change
+//!    until the root's state does. (In-place updates store one word of a slot, in-place removals clear one bit of the
+//!    bitmap, both under the lock and never during a merge.)
+//! I2 The slot named by `last` keeps its key while the version counts: it marks the end of the leaf's range. So its
+//!    pair is not removed in place, and no merge writes to the slot.
 //! I3 The first thread that touches the leaf in a generation rebuilds the volatile parts from the rest (partial
 //!    persistence); the lock's generation is the paper's restart count.
 //! I4 While an in-place change may not be durable yet, the lock is held: a reader that finds it held persists what it
@@ -328,7 +329,7 @@ impl<'g> LeafRef<'g> {
         let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;
         for (i, word) in self.orders[version].iter().take(len.div_ceil(8)).enumerate() {
             let slots = word.load(media).to_le_bytes();
-            // Whatever it contains, the numbers are valid slots.
+            // Volatile words may contain anything: numbers that are not slots are left out.
             let slots = slots.into_iter().take(len - i * 8);
             slots
                 .filter(|&slot| usize::from(slot) < self.capacity())

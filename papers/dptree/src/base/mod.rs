@@ -43,7 +43,8 @@ pub(crate) struct Found<'g> {
 }
 
 impl Base {
-    /// Opens the base tree that the root leads to. Reads two lines of each leaf; rebuilds nothing.
+    /// Opens the base tree that the root leads to. Of each leaf, reads the first line, that of the version's metadata,
+    /// and the slot of the greatest key with its record, if it has one; rebuilds no volatile parts.
     pub(crate) fn open<M: Media>(heap: &Access<M>, root: &Root, capacity: usize) -> Result<Base, Error> {
         let media = heap.media();
         let state = root.state(media);
@@ -102,7 +103,7 @@ impl Base {
         place
     }
 
-    /// Leaf `i`, if it exists.
+    /// Leaf `i`, if it exists, with its volatile parts current.
     pub(crate) fn leaf<'g, M: Media>(
         &self,
         heap: &'g Access<M>,

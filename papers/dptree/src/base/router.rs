@@ -1,7 +1,8 @@
 //! The radix tree in DRAM over the leaves' greatest keys (DPTree §2.2), which finds the leaf for a key.
 //!
-//! It is built once, from all keys, and never changes. A node branches at the first byte in which its keys differ;
-//! among a few keys it compares their first eight bytes from there, without a branch.
+//! It is built once, from all keys, and never changes. A node branches at the first byte in which its keys differ.
+//! Among a few keys, a search compares the words of all (I2), without a conditional jump, and then whole keys only
+//! where the words are equal.
 //!
 //! I1 `nodes[0]`, if there is one, holds all keys; a child holds those with its byte.
 //! I2 A key's *word* is its first eight bytes as a number, padded with zeros; so words ascend with the keys.

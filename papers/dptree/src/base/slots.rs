@@ -33,7 +33,7 @@ pub(crate) fn slots_of(bits: Bits) -> impl Iterator<Item = usize> {
 #[inline]
 pub(crate) fn home(hash: u64, groups: usize) -> usize {
     let hash = (hash >> 8) as usize;
-    // The usual cases need no division.
+    // The usual case, the largest leaf, needs no division.
     match groups {
         GROUPS => hash % GROUPS,
         _ => hash % groups,
@@ -56,7 +56,7 @@ pub(crate) fn passed_by(home: usize, group: usize, groups: usize) -> u64 {
     passed
 }
 
-/// Chooses the slots where a merge puts pairs into a leaf: those that neither version uses.
+/// Chooses slots for pairs that are put into a leaf, among those that are not taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     /// Slots that must not be written to.

@@ -23,7 +23,7 @@ pub(crate) struct Buffer {
     pub(crate) tree: Tree,
     pub(crate) log: Log,
     bloom: Bloom,
-    /// Log records, in steps of `step`.
+    /// Number of log records, in steps of `step`, and of removals in the base tree.
     size: AtomicUsize,
     step: usize,
     /// The size at which it should be merged.
@@ -55,7 +55,7 @@ impl Buffer {
         }
     }
 
-    /// The key's entry, even if it was removed.
+    /// The key's entry, even if it is a removal.
     #[inline]
     pub(crate) fn get<M: Media>(
         &self,
@@ -114,7 +114,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Approximate number of log records.
+    /// Approximate number of log records, and of removals in the base tree.
     pub(crate) fn size(&self) -> usize {
         self.size.load(Relaxed)
     }
@@ -124,7 +124,7 @@ impl Buffer {
         self.size() >= self.threshold
     }
 
-    /// Whether nothing was ever written to it.
+    /// Whether it has no log record, and no removal in the base tree was counted.
     pub(crate) fn is_empty(&self) -> bool {
         self.size() == 0 && self.log.bytes() == 0
     }

@@ -1,8 +1,8 @@
 //! Nodes of the buffer tree: arrays of atomic words under a version lock, in arenas that only grow.
 //!
-//! I1 A node changes while its lock word says *changing*; readers that met a change start over (optimistic lock
-//!    coupling). A node that is locked but not changing can be read: a writer that waits for its log record does not
-//!    block readers.
+//! I1 A node that a walk can reach changes only while its lock word says *changing*; readers that met a change start
+//!    over (optimistic lock coupling). A node that is locked but not changing can be read: a writer that waits for its
+//!    log record does not block readers.
 //! I2 Nodes are freed only with the whole tree, so a number that was once a node's remains valid.
 //! I3 A link in a node leads to a record that lives at least as long as the buffer tree, so readers may follow it even
 //!    if the node has changed since.
@@ -186,7 +186,7 @@ impl Child {
         Child(number as u32)
     }
 
-    /// The leaf's number, or the inner node's.
+    /// The number: of a leaf as `Ok`, of an inner node as `Err`.
     pub(super) fn number(self) -> Result<usize, usize> {
         let number = (self.0 & !Self::LEAF) as usize;
         if self.0 & Self::LEAF != 0 {

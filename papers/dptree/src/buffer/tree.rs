@@ -73,7 +73,7 @@ struct Reached<'t> {
     fence: Option<(u64, Link)>,
 }
 
-/// Another thread has changed a node meanwhile.
+/// Why an attempt has failed: another thread has changed a node meanwhile, or the pool is damaged.
 enum Miss {
     Changed,
     Damaged(Fault),

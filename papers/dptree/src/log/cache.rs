@@ -3,7 +3,7 @@
 //! I1 Nothing leads to a page here, and its words from `first` on have the opposite of the sense for its next use.
 //! I2 There are at most as many as the last log had pages, and a few: the cache follows the size of the buffer tree.
 //!
-//! The lists are in DRAM and the pages [held](Heap::hold): after a crash they are found unreachable.
+//! The lists are in DRAM and the pages [held](heap::Heap::hold): after a crash they are found unreachable.
 
 use super::lock;
 use super::page::{First, PageHead};
@@ -34,7 +34,7 @@ impl Cache {
         Some(ready)
     }
 
-    /// Adds the pages of a merged log, and frees those beyond that number and `spare`.
+    /// Adds the pages of a merged log; then frees pages until there are at most as many as were added, and `spare`.
     pub(crate) fn put<M: Media>(&self, heap: &Access<M>, guard: &Guard, ready: Vec<Ready>, spare: usize) {
         let bound = ready.len() + spare;
         let mut lists = lock(&self.0);
@@ -82,8 +82,8 @@ impl Cache {
 pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Error> {
     if let Some(offset) = link.offset() {
         let extent = PageHead::at(heap, link)?.extent(heap.media())?;
-        // SAFETY: nothing leads to the page: the log that held it was unlinked under the guard, or only the cache has
-        // known it since.
+        // SAFETY: nothing leads to the page. Its log was unlinked under the guard, or by a merge, which has paused the
+        // trace since before that; or only the cache has known it since.
         unsafe { heap.retire(guard, offset, extent) };
     }
     Ok(())

@@ -20,7 +20,7 @@ pub(crate) use replay::replay;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// Bits of a partition's word that hold the next record's position; the next one is the page's sense.
+/// Bits of a partition's word that hold the next record's position; the next bit is the page's sense.
 const POSITION_BITS: u32 = 19;
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 
@@ -117,8 +117,8 @@ impl Log {
         Ok(position)
     }
 
-    /// Adds a new page to the partition. Costs two write-backs and two fences; in addition, a page that was never
-    /// used is cleared.
+    /// Adds a page to the partition. Costs two write-backs and two fences; a page from the heap, rather than the cache,
+    /// is cleared first, and all of its lines are written back.
     #[cold]
     fn add_page<M: Media>(
         &self,

@@ -18,8 +18,8 @@
 //! I2 Before a page is used, every word from `first` on has the other sense, durably. So a filled page can be reused
 //!    without being cleared, with the other sense; a partly filled one, behind its contents.
 //! I3 Between records that count there may be some that do not: a crash stopped their writers.
-//! I4 A record of a removal shares the record of its key with the removed pair (`shared`), which keeps it alive.
-//!    (Removals of earlier versions had one of their own.)
+//! I4 The log record of a removal leads to the record of the removed pair, which has the key, and which another link
+//!    keeps alive (`shared`). (Earlier versions of the program gave the removal a record of its own.)
 
 use crate::key::MarkedPair;
 use crate::root::tag;
@@ -93,7 +93,8 @@ impl First {
 }
 
 impl PageHead {
-    /// The head of a page that was never used: all of its words are zero, so valid ones will have a one.
+    /// The head of a page new from the heap: the words of its records are zero, so those of valid ones have a one in
+    /// bit 63.
     pub(crate) fn fresh(number: u64, capacity: usize) -> PageHead {
         PageHead {
             prev: PSlot::null(),

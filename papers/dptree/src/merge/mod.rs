@@ -1,18 +1,22 @@
 //! The merge: merges the middle tree into the base tree, in place (DPTree §2.3, §3.3, Algorithms 1 and 9).
 //!
 //! 1. *Pairs.* In parallel over partitions of the leaves: plan the new version's leaves (`plan`), write pairs into
-//!    slots that the valid version does not use, and new leaves; each partition ends with a fence.
-//! 2. *Metadata.* In parallel: each leaf's line of the new version, and a fence for each thread's share; then the
-//!    head. Nothing from here on can fail, so a merge that finds the pool full has changed nothing that counts.
+//!    slots that the valid version does not use, and new leaves. One fence makes the pairs of a partition in old leaves
+//!    durable, and one each new leaf.
+//! 2. *Metadata.* In parallel: each leaf's line of the new version, and one fence for as many leaves as a partition
+//!    has. From here on nothing is allocated in the pool, so a merge that finds the pool full has changed nothing that
+//!    counts.
 //! 3. *Rebuild* the radix tree, in DRAM.
-//! 4. *Flip.* One store to the root's state, persisted: the version, and the number of the buffer tree, whose log does
-//!    not count from here on. The commit point.
+//! 4. *Flip.* First the head of the new version's list, persisted. Then one store to the root's state, persisted: the
+//!    version, and the number of the buffer tree, whose log does not count from here on. That store is the commit
+//!    point.
 //! 5. *Publish* the new base tree to readers, without the middle.
-//! 6. *Collect.* The log's pages are kept for reuse; leaves and records that only the old version led to are retired.
+//! 6. *Collect.* The log's pages are kept for reuse; leaves and records that only the old version or the log led to are
+//!    retired.
 //!
-//! I1 A crash before step 4 leaves the old version and the log, one after it the new version and no log. Nothing
-//!    leads to anything else that was written, and post-crash collection reclaims it: there is no list of pending
-//!    leaves.
+//! I1 A crash before the store of step 4 leaves the old version and the log, one after it the new version and a log
+//!    that does not count. Nothing leads to anything else that was written, and post-crash collection reclaims it:
+//!    there is no list of pending leaves.
 //! I2 There is one merge at a time: no other thread changes leaves, except to repair volatile metadata. In-place
 //!    changes happen only while there is no middle tree.
 //! I3 The heap does not trace meanwhile.
@@ -79,7 +83,8 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Merges the middle, if there is one; then the front, if it is full, or, with `all`, if it is not empty.
+    /// Merges the middle, if there is one; then the front, if it is full, or, with `all`, if a merge would change
+    /// anything.
     pub(crate) fn merge(&self, _turn: &Turn<'_>, all: bool) -> Result<(), Error> {
         loop {
             let trees = self.trees();
@@ -199,7 +204,7 @@ impl<M: Media> TreeState<M> {
             })
         });
         if let Err(error) = written {
-            // Nothing leads to them, so they can be retired at once.
+            // Nothing that counts leads to the new leaves, so they can be retired at once.
             let guard = heap::pin();
             for leaf in all.written.iter().filter(|leaf| leaf.fresh) {
                 self.retire_leaf(&guard, leaf.link);
@@ -328,13 +333,15 @@ impl<M: Media> TreeState<M> {
         for leaf in old.leaves.iter().filter(|leaf| !kept.contains(&leaf.offset())) {
             self.retire_leaf(&guard, *leaf);
         }
-        // In a damaged pool two entries may share one record.
+        // The entry of a removal has the record of the removed pair, so a record may be listed twice. (In a damaged
+        // pool, any may.)
         let mut records = dead;
         records.extend(superseded);
         records.sort_unstable_by_key(|link| link.offset());
         records.dedup_by_key(|link| link.offset());
         for link in records {
-            // SAFETY: nothing leads to it: the merge has unlinked it under the guard.
+            // SAFETY: nothing leads to the record: the merge has unlinked it, and has paused the trace since before
+            // that.
             let _ = unsafe { index::codec::retire(&self.heap, &guard, link) };
         }
     }
@@ -344,7 +351,8 @@ impl<M: Media> TreeState<M> {
         debug_assert!(tag::LEAF.contains(&link.tag()));
         if let Some(offset) = link.offset() {
             let extent = crate::base::leaf::extent(self.shape.leaf);
-            // SAFETY: the merge has swung the base's list past the leaf, under the guard, and no other thread merges.
+            // SAFETY: nothing leads to the leaf: the merge has swung the base's list past it, or has made it and failed
+            // before that. It has paused the trace since before that, and no other thread merges.
             unsafe { self.heap.retire(guard, offset, extent) };
         }
     }

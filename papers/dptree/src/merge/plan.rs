@@ -3,7 +3,8 @@
 //!
 //! A *piece* is a leaf of the new version. It keeps an old leaf, with pairs added in free slots, or is a new one.
 //!
-//! I1 A piece that keeps a leaf needs no more slots than neither version holds.
+//! I1 A piece that keeps a leaf adds at most as many pairs to it as it has slots that may be written to: those that
+//!    hold neither a pair of the valid version nor its `last` key (`Old::taken`).
 //! I2 Each old leaf is kept by one piece at most. A leaf that no piece keeps is garbage once the merge has ended.
 
 use crate::base::Base;
@@ -82,7 +83,7 @@ impl<'g> Plan<'g> {
             at = end;
         }
         if plan.old.is_empty() {
-            // The very first merge.
+            // The base tree has no leaves: it has never had a pair, or has lost the last one.
             let items = (0..plan.entries.len()).filter(|&i| !plan.entries[i].removed);
             let items: Vec<Item> = items.map(Item::New).collect();
             let removed = plan.entries.iter().filter(|entry| entry.removed);
@@ -247,8 +248,8 @@ impl<'g> Plan<'g> {
     }
 }
 
-/// Checks the keys at a leaf's ends: a damaged pool may have a key, and its record, in the wrong leaf, from which no
-/// merge takes it.
+/// Checks the keys at a leaf's ends: in a damaged pool a key, with its record, may be in the wrong leaf, where a merge
+/// of that key would not find it.
 fn check_ends<M: Media>(
     heap: &Access<M>,
     base: &Base,

@@ -1,5 +1,5 @@
-//! Writing a plan: new pairs into free slots and new leaves first, then, when every partition has its own, the metadata
-//! of the new version (DPTree §2.3, the flushing phase).
+//! Writing a plan: first new pairs into free slots, and new leaves; then, when all partitions have written theirs, the
+//! metadata of the new version (DPTree §2.3, the flushing phase).
 //!
 //! I1 Everything written here counts only once the root's state says so, and each partition's writer fences what it
 //! wrote.
@@ -16,7 +16,7 @@ use pmem::{Link, Media, PersistBatch, Purpose, persist_scope};
 /// The site name of this file's persists.
 const SITE: &str = "dptree: written by a merge";
 
-/// A leaf of the new version, except for its metadata if it is an old one.
+/// A leaf of the new version. If it is an old one that is kept, its metadata is not written yet.
 #[derive(Debug)]
 pub(super) struct Written {
     /// The link, tagged with the new version.
@@ -28,7 +28,8 @@ pub(super) struct Written {
     pub(super) greatest: Vec<u8>,
 }
 
-/// Writes pairs and new leaves; one fence. On failure, `written` has the leaves made so far too.
+/// Writes pairs into the leaves that are kept, with one fence, and then new leaves, with one fence each. On failure,
+/// `written` has the leaves made so far.
 pub(super) fn write_pairs<M: Media>(
     heap: &Access<M>,
     plan: &Plan<'_>,
@@ -44,7 +45,7 @@ pub(super) fn write_pairs<M: Media>(
             }
         }
         heap.media().site(SITE);
-        // If a draft fails, the leaves made so far are retired, and the batch stays unfenced: nothing counts then.
+        // If a leaf or a record could not be read, the batch stays unfenced: the merge fails, and nothing of it counts.
         let _durable = batch.fence().durable();
         Ok::<_, Error>(())
     })?;
@@ -194,7 +195,7 @@ pub(super) fn write_metadata<M: Media>(
     })
 }
 
-/// The correct fingerprint of a slot, and the groups passed.
+/// The fingerprint that a key of this hash has in this slot, and the groups that it has passed.
 pub(crate) fn expected(hash: u64, slot: usize, groups: usize) -> (u8, u64) {
     (print(hash), passed_by(home(hash, groups), slot / GROUP, groups))
 }

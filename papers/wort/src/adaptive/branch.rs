@@ -21,7 +21,7 @@ persistent! {
         pub(crate) header: PWord,
         /// The leaf of the key that ends at the node's level.
         pub(crate) ends: PSlot,
-        /// The generation in which the node was replaced, followed by a 1 bit.
+        /// The generation in which the node was replaced, in the upper half, and a 1 in the lowest bit; 0 at first.
         retired: VWord,
     }
 }
@@ -58,7 +58,8 @@ impl Head for Common {
     }
 }
 
-/// A kind of node: how its children are found, and change in place. Those of a draft come in ascending order.
+/// A kind of node: how its children are found, and change in place. A draft is filled with its children in ascending
+/// order.
 pub trait Branch: Inner<Head = Common> {
     /// The common part.
     fn common(&self) -> &Common;

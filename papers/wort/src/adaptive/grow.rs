@@ -1,5 +1,5 @@
-//! A node that cannot accept another child in place is replaced by a copy with it: of the next larger kind if it was
-//! full, or of its own kind, if the scheme works so (ART+CoW's N4 and N16).
+//! A node that cannot accept another child in place is replaced by a copy with that child: of the next larger kind if
+//! the node was full, or of its own kind, if the scheme changes nodes by copies (ART+CoW's N4 and N16).
 
 use super::Scheme;
 use super::build::{children_of, draft_node};

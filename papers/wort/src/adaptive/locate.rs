@@ -126,7 +126,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
                     match node.find(heap.media(), byte) {
                         None => return Ok(Found::Vacant { node: passed, byte }),
                         Some((slot, link)) => {
-                            // The link belongs to another byte, left in the slot by a crash: it is not followed.
+                            // If the slot holds a link for another byte, `link` is null: that link is not followed.
                             let place = Place::settled(heap, slot, byte, level + 1);
                             Place { link, ..place }
                         }

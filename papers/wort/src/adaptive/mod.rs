@@ -10,7 +10,7 @@
 //! W1 A change commits by one store to one word: a slot, or a node's commit word.
 //! W2 A replaced node stays as it was, so that earlier readers can go on through it.
 //! W3 A link contains its kind, its byte and its skip, so that readers recognise a slot that is used for another byte
-//!    by now, and need no header to find a level.
+//!    by now, and need no header to find a level, unless the skip is too long for the link.
 //! W4 A node has at least two children, its ending key counted. Removing the last but one removes the node too.
 //!
 //! Modules: `branch` (the common part of all kinds), `node` (the readers' view), `n48`, `n256`, `build` (nodes under
@@ -61,7 +61,8 @@ pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
     type N16: Branch;
 
     /// Returns the right header of a node whose depth is not the one at which the walk has arrived: a crash has
-    /// interrupted a split or merge, or a full pool has left it so.
+    /// interrupted a split, or a merge has put the node in its parent's place as it was (in ART+CoW, only in a full
+    /// pool).
     ///
     /// # Errors
     ///
@@ -73,12 +74,12 @@ pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
         found: Prefix,
     ) -> Result<Prefix, Fault>;
 
-    /// Puts a node above `node`, from whose prefix the writer's key parts, over both: at this position, where the
-    /// prefix has this byte.
+    /// The writer's key parts from the prefix of `node` at this position, where the prefix has this byte: puts a new
+    /// node in the place of `node`, above `node` (or its copy) and a new leaf.
     ///
     /// # Errors
     ///
-    /// If the pool is full. Nothing was changed then.
+    /// If the pool is full or damaged. Nothing was changed then.
     fn split_prefix<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,

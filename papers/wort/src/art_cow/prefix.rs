@@ -1,5 +1,6 @@
-//! Path compression by copies (WORT §3.6): a node whose prefix changes is replaced by a copy with the other prefix.
-//! No depth indicates an interrupted change, because there is none.
+//! Path compression by copies (WORT §3.6): a node whose prefix changes is replaced by a copy with the other prefix. A
+//! crash cannot leave such a change half done, so a node's depth differs from the one at which it is reached only after
+//! a merge in a full pool.
 
 use super::{ByCopy, small};
 use crate::adaptive::build::{children_of, draft_node};

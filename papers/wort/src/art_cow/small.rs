@@ -1,7 +1,7 @@
 //! ART+CoW's N4 and N16: ART's, with partial keys and slots in parallel, sorted (WORT §3.6).
 //!
-//! I1 Partial keys never change. A slot always holds a link for its byte, unless a remove has emptied it because
-//!    there was no memory for a copy; then it stays empty.
+//! I1 Partial keys never change. A slot that had a child at first always holds a link for its byte, unless a remove has
+//!    emptied it because there was no memory for a copy; then it stays empty.
 
 use crate::adaptive::branch::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, with_byte};
@@ -84,12 +84,12 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Branch for Smal
 
     fn settle<M: Media>(&self, _media: &M, _byte: u8) {}
 
-    /// Only by a copy.
+    /// A child is added only by a copy.
     fn add<M: Media>(&self, _: &Access<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
         Ok(false)
     }
 
-    /// Only by a copy.
+    /// A child is removed only by a copy.
     fn remove<M: Media>(&self, _: &M, _: u8) -> bool {
         false
     }

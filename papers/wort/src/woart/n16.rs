@@ -109,8 +109,8 @@ impl Branch for N16 {
         self.bitmap.settle(media);
     }
 
-    /// Algorithm 4, `AddChild16`. Costs 4 write-backs and 2 fences: one of these for the leaf, the link to it and the
-    /// partial key, which no reader finds yet.
+    /// Algorithm 4, `AddChild16`. Costs 4 write-backs, or 3 if the link lies in the line of the partial keys, and 2
+    /// fences: the first is for the leaf, the link to it and the partial key, which no reader finds yet.
     fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let bitmap = self.bitmap.settle(media);

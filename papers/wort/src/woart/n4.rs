@@ -147,8 +147,8 @@ impl Branch for N4 {
         self.word.settle(media);
     }
 
-    /// Algorithm 3, `AddChild4`. Costs 3 write-backs and 2 fences: one of these for the leaf and the link to it,
-    /// which no reader finds yet.
+    /// Algorithm 3, `AddChild4`. Costs 3 write-backs and 2 fences: the first is for the leaf and the link to it, which
+    /// no reader finds yet.
     fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let names = Names::of(self.word.settle(media));

@@ -6,8 +6,8 @@
 //! 16       children one slot for each half-byte
 //! ```
 //!
-//! I1 A link in a slot names an object that was durable before that store.
-//! I2 A published node has at least two children, the key that ends here being one.
+//! I1 A link in a slot that a walk can reach leads to a durable object.
+//! I2 A published node has at least two children, the leaf in `ends` counted.
 //! I3 An unlinked node keeps its slots as they were: readers and the post-crash collection may still be in it.
 
 use crate::header;

@@ -3,8 +3,8 @@
 //! 1. Descend to the key's slot, comparing every digit, and recover headers on the way that need it (`recover`).
 //! 2. Let the edit decide, once.
 //! 3. New objects are written, written back and fenced (fence 1). One store to one slot is the commit point, made
-//!    durable by fence 2. The header of a node that gets another parent changes between them, and is not written
-//!    back: an older one is just as good after a crash (`header`, I4).
+//!    durable by fence 2. The header of a node that gets another parent changes after fence 1 and before that store,
+//!    and is not written back: an older one is just as good after a crash (`header`, I4).
 //!
 //! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 if two keys diverge in a
 //! slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.

@@ -24,8 +24,8 @@ fn remove(tree: &Tree, byte: u8) {
     assert!(tree.remove(&key(byte)).expect("no error"));
 }
 
-/// Makes changes after the load with the first number, after the one behind it, and after a later one of a scan.
-/// Returns `false` if it has fewer loads.
+/// Scans, and makes changes after load number `first` of the scan, after the next one, and after number `last`. Returns
+/// `false` if the scan has fewer loads than `last`.
 fn scan_amid(first: usize, last: usize) -> bool {
     let pool = Pool::anonymous(&options(), Stepping::machine(Steps)).expect("a pool");
     let heap = Heap::new(pool).expect("a heap");
