@@ -107,7 +107,7 @@ impl<D: Disk> Log<D> {
             && incarnation.is_none()
         {
             self.check_failed()?;
-            self.check_limit(end, limit)?;
+            self.check_limit(tail.end, end, limit)?;
             let durable = self.ends.durable();
             let header = fragment::Header {
                 len: body.len() as u32,
@@ -125,10 +125,12 @@ impl<D: Disk> Log<D> {
         self.append_source(Source::Flat { bytes, hash }, kind, incarnation, limit)
     }
 
-    fn check_limit(&self, end: Lsn, limit: u64) -> Result<(), Error> {
-        if end.0 > self.kept.start(self.geometry).0.saturating_add(limit) {
+    /// Returns an error if a record that reaches from the log's end to `to` exceeds the limit.
+    fn check_limit(&self, end: Lsn, to: Lsn, limit: u64) -> Result<(), Error> {
+        if to.0 > self.kept.start(self.geometry).0.saturating_add(limit) {
             self.counters.at_limit.fetch_add(1, Ordering::Relaxed);
-            return Err(Error::LogFull { limit });
+            let needed = to.0 - end.0;
+            return Err(Error::LogFull { limit, needed });
         }
         Ok(())
     }
@@ -146,7 +148,7 @@ impl<D: Disk> Log<D> {
             let mut tail = lock(&self.tail);
             self.check_failed()?;
             let plan = self.geometry.plan(tail.end, source.len());
-            self.check_limit(plan.end, limit)?;
+            self.check_limit(tail.end, plan.end, limit)?;
             if tail.next > plan.last_segment {
                 tail.incarnation = incarnation.unwrap_or(tail.incarnation);
                 return self.store(&mut tail, source, plan, kind);

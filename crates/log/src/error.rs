@@ -17,6 +17,8 @@ pub enum Error {
     LogFull {
         /// [`LogOptions::limit`](crate::LogOptions::limit).
         limit: u64,
+        /// The [room](crate::Log::room) that the record needs, in bytes.
+        needed: u64,
     },
     /// The record would not fit into an empty log.
     #[error("a record of {bytes} bytes: the log's limit of {limit} bytes leaves room for {max}")]

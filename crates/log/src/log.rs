@@ -137,8 +137,12 @@ impl<D: Disk> Log<D> {
         self.failure.get().cloned()
     }
 
-    /// An error if the log has failed.
-    pub(crate) fn check_failed(&self) -> Result<(), Error> {
+    /// Returns [`Error::Failed`] if the log has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`].
+    pub fn check_failed(&self) -> Result<(), Error> {
         match self.failure.get() {
             None => Ok(()),
             Some(why) => Err(Error::Failed(why.clone())),

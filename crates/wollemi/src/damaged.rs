@@ -124,7 +124,7 @@ impl MapIndex for Damaged {
     fn gate(&self) -> &Gate {
         &self.traffic.gate
     }
-    fn journal(&self) -> Option<&Journal> {
+    fn journal(&self) -> Option<&Arc<Journal>> {
         self.traffic.journal.get().map(Arc::as_ref)
     }
     fn watches(&self) -> &Arc<Watches> {

@@ -163,7 +163,7 @@ mod tests {
     fn refusals_of_the_log_are_told_apart() {
         let refused = |error: log::Error| Error::Index(IndexError::Refused(Box::new(error))).io_kind();
         assert_eq!(
-            refused(log::Error::LogFull { limit: 1 }),
+            refused(log::Error::LogFull { limit: 1, needed: 2 }),
             ErrorKind::QuotaExceeded
         );
         assert_eq!(

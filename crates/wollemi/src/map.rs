@@ -3,6 +3,7 @@
 use crate::write::journal::Durability;
 use crate::write::map_index::MapIndex;
 use crate::write::traffic::Alive;
+use crate::write::turn::{PausedTurn, Turn};
 use crate::{Error, IndexKind};
 use index::{Action, CompareAndSwap, Edit, Edits, Index, Insert, Remove, Update, Upsert};
 use std::ops::ControlFlow;
@@ -205,8 +206,8 @@ impl Map {
     ///
     /// Collects up to 64 entries and writes them [together](Index::write_many), so that their cache misses overlap and
     /// ROART persists them together. So a crash during the call may leave some of the last 64 entries without earlier
-    /// ones, and the iterator cannot read from the map what it has just produced. Handles with a
-    /// [durability](Map::with_durability) write entries one by one.
+    /// ones, and the iterator cannot read from the map what it has just produced. At level
+    /// [`Disk`](crate::Level::Disk) the entries are written one by one, and those of a group wait for one sync.
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("squares")?;
@@ -221,13 +222,6 @@ impl Map {
     {
         let mut entries = entries.into_iter();
         let mut loaded = 0;
-        if self.durability.is_some() {
-            for (key, value) in entries {
-                self.upsert(key, value)?;
-                loaded += 1;
-            }
-            return Ok(loaded);
-        }
         let mut group = Vec::with_capacity(LOADED_AT_ONCE);
         loop {
             let mut bytes = 0;
@@ -241,19 +235,28 @@ impl Map {
             if group.is_empty() {
                 return Ok(loaded);
             }
-            let keys: Vec<&[u8]> = group.iter().map(|(key, _)| key.as_ref()).collect();
-            let mut upserts = Upserts {
-                values: group.iter().map(|(_, value)| Upsert(value.as_ref())).collect(),
-                loaded: 0,
-                failed: None,
+            // At level `disk` the entries of a group wait for one sync.
+            let turn = Turn::resume(self.index.journal(), PausedTurn::default());
+            let put = match self.durability {
+                Some(_) => group.iter().try_for_each(|(key, value)| self.upsert(key, value)),
+                None => self.put_group(&group),
             };
-            self.index.write_many(&keys, &mut upserts);
-            loaded += upserts.loaded;
-            if let Some(error) = upserts.failed {
-                return Err(error.into());
-            }
+            let durable = turn.end();
+            put?;
+            durable?;
+            loaded += group.len() as u64;
             group.clear();
         }
+    }
+
+    fn put_group<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, group: &[(K, V)]) -> Result<(), Error> {
+        let keys: Vec<&[u8]> = group.iter().map(|(key, _)| key.as_ref()).collect();
+        let mut upserts = Upserts {
+            values: group.iter().map(|(_, value)| Upsert(value.as_ref())).collect(),
+            failed: None,
+        };
+        self.index.write_many(&keys, &mut upserts);
+        Ok(upserts.failed.map_or(Ok(()), Err)?)
     }
 }
 
@@ -277,7 +280,6 @@ const BYTES_AT_ONCE: usize = 64 << 10;
 /// A group of upserts that ends with the first failure.
 struct Upserts<'v> {
     values: Vec<Upsert<'v>>,
-    loaded: u64,
     failed: Option<index::Error>,
 }
 
@@ -288,10 +290,7 @@ impl Edits for Upserts<'_> {
 
     fn done(&mut self, _: usize, done: Result<Action, index::Error>) -> ControlFlow<()> {
         match done {
-            Ok(_) => {
-                self.loaded += 1;
-                ControlFlow::Continue(())
-            }
+            Ok(_) => ControlFlow::Continue(()),
             Err(error) => {
                 self.failed = Some(error);
                 ControlFlow::Break(())

@@ -130,13 +130,22 @@ impl Import {
         if let Some(failure) = lines.failed.take() {
             return Err(failure);
         }
+        // At level `disk` the lines of a turn wait for one sync.
+        let mut turn = db.turn();
         while std::mem::take(&mut lines.is_left) || lines.read()? {
             let (key, value) = &lines.entry;
             map.upsert(key, value).map_err(|error| lines.at(error))?;
+            if lines.entries % LINES_PER_TURN == 0 {
+                turn.end()?;
+                turn = db.turn();
+            }
         }
-        Ok(())
+        Ok(turn.end()?)
     }
 }
+
+/// How many entries of an import into an existing map become durable together.
+const LINES_PER_TURN: u64 = 1000;
 
 /// The lines of a file.
 struct Lines {

@@ -106,10 +106,7 @@ impl<D: Disk> Checkpoints<D> {
         let grown = self.log.appended().0 - manifest.from;
         let is_full =
             of(true) < self.sizes.small.max(grown) || of(false) >= of(true) || levels >= self.sizes.levels;
-        self.replace(maps, &mut manifest, |new| match is_full {
-            true => self.walk(maps, stop, new),
-            false => self.delta(maps, stop, new),
-        })
+        self.replace(maps, &mut manifest, is_full, stop)
     }
 
     /// Takes a full checkpoint.
@@ -118,7 +115,7 @@ impl<D: Disk> Checkpoints<D> {
     ///
     /// Those of [`take`](Checkpoints::take).
     pub fn take_full<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
-        self.replace(maps, &mut self.lock(), |new| self.walk(maps, stop, new))
+        self.replace(maps, &mut self.lock(), true, stop)
     }
 
     /// Returns the disk that holds the checkpoints.
@@ -141,15 +138,22 @@ impl<D: Disk> Checkpoints<D> {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets `make` write runs and change a copy of the manifest, and puts that copy into effect.
+    /// Writes the runs of a full checkpoint or of a delta, and puts a manifest that names them into effect.
     fn replace<M: Media>(
         &self,
         maps: &Maps<M>,
         manifest: &mut Manifest,
-        make: impl FnOnce(&mut Manifest) -> Result<(), Error>,
+        is_full: bool,
+        stop: &AtomicBool,
     ) -> Result<Checkpoint, Error> {
+        // The log could not become durable up to `until`, so no runs are written for nothing.
+        self.log.check_failed().map_err(FilesError::from)?;
         let (mut new, names) = (manifest.clone(), self.log.change_names());
-        let made = make(&mut new).and_then(|()| {
+        let made = match is_full {
+            true => self.walk(maps, stop, &mut new),
+            false => self.delta(maps, stop, &mut new),
+        };
+        let made = made.and_then(|()| {
             self.log.wait_durable(Lsn(new.until)).map_err(FilesError::from)?;
             // I1. A pool without a position gets its first one once a checkpoint exists.
             if maps.store.heap.pool().log_position().is_some() {
@@ -184,7 +188,7 @@ impl<D: Disk> Checkpoints<D> {
             .map_err(FilesError::from)?;
         let written = || manifest.runs().filter(|run| run.number >= first);
         Ok(Checkpoint {
-            full: manifest.runs().all(|run| run.level == 0),
+            full: is_full,
             entries: written().map(|run| run.entries).sum(),
             bytes: written().map(|run| run.bytes).sum(),
             from: manifest.from,

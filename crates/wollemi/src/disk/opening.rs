@@ -76,8 +76,8 @@ fn open_beside<M: Media>(
     let pool = match (look(path, &settings.pool)?, &manifest) {
         (Found::Sound, _) => {
             let pool = Pool::open(path, &settings.pool, media)?;
-            // See below; an opening that fails here must not mark it closed either.
-            pool.leave_unclosed(pool.log_position().is_some() && pool.last_shutdown() != LastShutdown::Clean);
+            // Also if loading the manifest fails.
+            stay_as_left(&pool);
             // Another process may have had it open until now, and taken a checkpoint.
             manifest = Manifest::load(&*disk)?;
             pool
@@ -109,8 +109,9 @@ fn open_beside<M: Media>(
             Pool::open(path, &settings.pool, media)?
         }
         // Without a position the files are leftovers of a log that was ended, or of one that was not yet begun.
-        (Found::Lost { log: None, .. }, _) | (Found::Lost { .. }, None) => {
-            return Err(ErrorKind::Lost.of(path).into());
+        (Found::Lost { log: None, .. }, _) => return Err(ErrorKind::Lost.of(path).into()),
+        (Found::Lost { .. }, None) => {
+            return Err(FilesError::NoCheckpoint(disk.path().display().to_string()).into());
         }
         (Found::Lost { uuid, page_size, .. }, Some(manifest)) => {
             refuse_foreign(manifest, uuid)?;
@@ -198,6 +199,15 @@ fn look(path: &Path, pool: &PoolOptions) -> Result<Found, Error> {
     }
 }
 
+/// Makes an opening that fails from here on leave a pool that has a log as it was found.
+///
+/// The pool may hold changes that are not yet durable in the log. Until they are, the pool stays marked as left by a
+/// kill: while the machine runs the log is complete, and after a loss of power the pool is not used. A pool that was
+/// closed holds no such changes, and stays closed if its log cannot be opened.
+fn stay_as_left<M: Media>(pool: &Pool<M>) {
+    pool.leave_unclosed(pool.log_position().is_some() && pool.last_shutdown() != LastShutdown::Clean);
+}
+
 /// Opens the database in a pool, with its log and its checkpoint on a disk.
 pub(crate) fn attach<M: Media, D: Disk>(
     pool: Pool<M>,
@@ -215,10 +225,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
         pool.set_log_position(position)?;
         manifest = Some(made);
     }
-    // The pool may hold changes that are not yet durable in the log. Until they are, the pool stays marked as left by a
-    // kill: while the machine runs the log is complete, and after a loss of power the pool is not used. A pool that was
-    // closed holds no such changes, and stays closed if its log cannot be opened.
-    pool.leave_unclosed(position.is_some() && pool.last_shutdown() != LastShutdown::Clean);
+    stay_as_left(&pool);
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     // A checkpoint reads every map, and without checkpoints the log would reach its limit.
     store.refuse_left_out()?;

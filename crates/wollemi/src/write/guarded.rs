@@ -223,8 +223,8 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         &self.store.traffic.gate
     }
 
-    fn journal(&self) -> Option<&Journal> {
-        self.store.traffic.journal.get().map(Arc::as_ref)
+    fn journal(&self) -> Option<&Arc<Journal>> {
+        self.store.traffic.journal.get()
     }
 
     fn watches(&self) -> &Arc<Watches> {

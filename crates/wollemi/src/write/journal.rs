@@ -38,6 +38,9 @@ pub enum Durability {
 /// How long a write waits for a checkpoint to make room in a log that has reached its limit.
 pub(crate) const ROOM_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How often an operation is run again after it has waited for room.
+const ATTEMPTS: usize = 3;
+
 /// A log on any disk.
 pub(crate) trait AnyLog: Send + Sync {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
@@ -213,11 +216,11 @@ impl Journal {
         if waited_at > 0 && matches!(self.log.wait_for_room(waited_at / 8, Duration::ZERO), Ok(true)) {
             self.waited_at.store(0, Relaxed);
         }
-        // The room that it needs is unknown: first a little, then more.
-        for share in [8, 4, 2] {
-            let limit = match &result {
+        // Each of its records may need room.
+        for _ in 0..ATTEMPTS {
+            let (limit, needed) = match &result {
                 Err(error) => match error.as_log_error() {
-                    Some(log::Error::LogFull { limit }) => *limit,
+                    Some(log::Error::LogFull { limit, needed }) => (*limit, *needed),
                     _ => return result,
                 },
                 Ok(_) => return result,
@@ -228,7 +231,7 @@ impl Journal {
                 _ => Duration::ZERO,
             };
             // If the log has failed, the next run reports it.
-            if let Ok(false) = self.log.wait_for_room(limit / share, patience) {
+            if let Ok(false) = self.log.wait_for_room(needed.max(limit / 8), patience) {
                 self.waited_at.store(limit, Relaxed);
                 return result;
             }

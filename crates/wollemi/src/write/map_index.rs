@@ -47,7 +47,7 @@ pub(crate) trait MapIndex: Index {
     fn gate(&self) -> &Gate;
 
     /// Returns the database's log, if it has one.
-    fn journal(&self) -> Option<&Journal>;
+    fn journal(&self) -> Option<&Arc<Journal>>;
 
     /// Returns the watches of the database's maps.
     fn watches(&self) -> &Arc<Watches>;

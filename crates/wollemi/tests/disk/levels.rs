@@ -305,6 +305,30 @@ fn a_refused_opening_changes_nothing() -> Result<(), Error> {
     Ok(())
 }
 
+/// If a pool that was open when the machine stopped has lost its manifest, the error says so, whether or not the loss
+/// is accepted, and accepting it is not advised.
+#[test]
+fn a_lost_pool_without_its_manifest_says_what_is_missing() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    db.map("m")?.upsert("key", "value")?;
+    let lost = place.kill();
+    drop(db);
+    let mut pool = std::fs::read(&lost.path).expect("a file");
+    pool.copy_within(24..48, 72);
+    std::fs::write(&lost.path, pool).expect("written");
+    std::fs::remove_file(lost.files().join("manifest")).expect("removed");
+    for after in [AfterPowerLoss::Refuse, AfterPowerLoss::Accept] {
+        let options = crate::options().after_power_loss(after);
+        let refused = options.open(&lost.path).expect_err("no manifest").to_string();
+        assert!(
+            refused.contains("the pool has a log") && !refused.contains("accept"),
+            "{refused}"
+        );
+    }
+    Ok(())
+}
+
 /// A closed pool stays closed when an opening at level `disk` fails: it can be read after a loss of power.
 #[test]
 fn a_failed_opening_leaves_a_closed_pool_closed() -> Result<(), Error> {

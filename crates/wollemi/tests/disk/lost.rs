@@ -116,6 +116,47 @@ fn maps_come_and_go() -> Result<(), Error> {
     Ok(())
 }
 
+/// The entries of a group that `load` writes wait for one sync, and all are durable when it returns.
+#[test]
+fn loaded_entries_wait_together() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    let entries = || (0..640u32).map(|i| (i.to_be_bytes(), [7; 10]));
+    for map in [map.clone(), map.with_durability(Durability::Immediate)] {
+        let before = db.log_stats().expect("a log").waits;
+        assert_eq!(map.load(entries())?, 640);
+        let waits = db.log_stats().expect("a log").waits - before;
+        assert!((1..=10).contains(&waits), "{waits} waits for ten groups");
+        assert!(crate::is_durable(&db));
+    }
+    assert_eq!(place.cut().open()?.map("m")?.count()?, 640);
+    Ok(())
+}
+
+/// A record that needs more than half of the log waits for a checkpoint to make room, like a small one.
+#[test]
+fn a_long_record_waits_for_room() -> Result<(), Error> {
+    let place = Place::new();
+    let db = crate::options().log_limit(0).open(&place.path)?;
+    let limit = db.log_stats().expect("a log").limit;
+    let map = db.map("m")?.with_durability(Durability::Eventual);
+    let value = vec![7; 1 << 20];
+    let mut keys = 0u64..;
+    let mut put = |bytes: u64| -> Result<(), Error> {
+        let mut batch = db.batch();
+        for key in keys.by_ref().take((bytes >> 20) as usize) {
+            batch.upsert(&map, (key % 64).to_be_bytes(), &value);
+        }
+        batch.commit().map(drop)
+    };
+    put(limit * 3 / 8)?;
+    for _ in 0..4 {
+        put(limit * 11 / 16)?;
+    }
+    Ok(())
+}
+
 /// Checkpoints shorten a log that reaches its limit, and writes continue.
 #[test]
 fn a_full_log_is_checkpointed() -> Result<(), Error> {

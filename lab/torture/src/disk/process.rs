@@ -196,6 +196,10 @@ impl Process {
         if log.durable < log.appended && self.db.sync().is_ok() {
             return wrong("a sync reports that everything is durable");
         }
+        let events = self.disk.now();
+        if self.db.checkpoint(true).is_ok() || self.disk.now() != events {
+            return wrong("a checkpoint succeeds or writes runs");
+        }
         for (map, _) in &MAPS[..3] {
             for key in (4..14).map(|n| format!("key {n}").into_bytes()) {
                 let is_touched = self.touched.contains(&((*map).to_owned(), key.clone()));

@@ -87,7 +87,7 @@ impl MapIndex for Held {
     fn gate(&self) -> &Gate {
         self.map.index.gate()
     }
-    fn journal(&self) -> Option<&Journal> {
+    fn journal(&self) -> Option<&Arc<Journal>> {
         self.map.index.journal()
     }
     fn watches(&self) -> &Arc<Watches> {

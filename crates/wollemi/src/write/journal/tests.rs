@@ -14,7 +14,10 @@ struct Remembering {
 impl AnyLog for Remembering {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error> {
         if self.is_full.load(Relaxed) {
-            return Err(log::Error::LogFull { limit: 1 << 20 });
+            return Err(log::Error::LogFull {
+                limit: 1 << 20,
+                needed: 100,
+            });
         }
         self.append_beyond_limit(changes)
     }
