@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The unit in which Optane writes its medium, in bytes.
 const BLOCK: usize = 256;
 
-/// Maximum number of lists per thread; older ones belong to media that are gone.
+/// Maximum number of lists per thread. Beyond it the oldest list is dropped, on the assumption that its media is gone.
 const KEPT: usize = 16;
 
 /// What a thread did since its last fence.

@@ -36,7 +36,7 @@ pub(super) struct Opened {
     pub(super) max_size: u64,
     pub(super) contents: Contents,
     pub(super) last_shutdown: LastShutdown,
-    /// Whether it lost its page cache, and the loss was not accepted.
+    /// Whether it lost its page cache, and no opening for writing has accepted the loss.
     pub(super) suspect: bool,
     pub(super) huge_pages: bool,
 }
