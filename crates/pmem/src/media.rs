@@ -208,7 +208,7 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = step;
     }
 
-    /// Names the persists that this source file requests from here up to its next fence on this thread (not the
+    /// Names the persists that the caller's source file requests from here up to its next fence on this thread (not the
     /// write-backs requested before), for media that report what a run has persisted.
     #[inline(always)]
     #[track_caller]

@@ -68,8 +68,8 @@ impl Recent {
         });
     }
 
-    /// Called at the thread's fence: passes each distinct line noted before it to `line`, and whether it is the first
-    /// of its block.
+    /// Called at the thread's fence: calls `line` for each distinct line noted before it, with the purpose noted first,
+    /// and whether the line is the first of its block.
     pub(crate) fn fence(&self, mut line: impl FnMut(Purpose, bool)) {
         self.with(|List { lines, .. }| {
             lines.sort_by_key(|&(line, _)| line);

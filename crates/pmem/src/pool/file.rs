@@ -70,8 +70,8 @@ impl PoolFile {
         self.owner.is_current()
     }
 
-    /// Renames the file to `path`, which must not exist, durably. On an error no file has that name, unless it can
-    /// neither be made durable nor be removed.
+    /// Renames the file to `path`, which must not exist, durably. On an error no file has that name.
+    /// (If the name cannot be made durable, and the file cannot be removed either, the file stays.)
     pub(super) fn rename(&mut self, path: &Path) -> Result<(), ErrorKind> {
         let failed = |e| ErrorKind::io("writing the directory", e);
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -242,7 +242,7 @@ impl Opened {
             false => PersistenceDomain::Process,
         });
         if writable && level > contents.state.level && last_shutdown != LastShutdown::Clean {
-            // The stores of that process are in the page cache, and perhaps nowhere else.
+            // The stores of the process that left the pool unclosed are in the page cache, and perhaps nowhere else.
             mapping
                 .sync(len)
                 .map_err(|e| ErrorKind::io("writing to the medium", e))?;

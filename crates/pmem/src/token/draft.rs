@@ -75,7 +75,7 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     ///
     /// # Panics
     ///
-    /// If the chunk is smaller than the object, which would be an error of the allocator.
+    /// If the chunk is smaller than the object or not aligned for it, which would be an error of the allocator.
     #[inline]
     pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &PersistBatch<'e, '_, M>) -> Draft<'e, 'h, T> {
         // Makes the compiler check a struct with parameters (`persistent!`).
@@ -170,6 +170,10 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
 
     /// Like [`flush`](Draft::flush), for an object of which only parts were written, given as ranges of bytes from
     /// its start: their lines join the batch. The content of the other lines after a crash is undefined.
+    ///
+    /// # Panics
+    ///
+    /// If a part lies outside of the object's chunk.
     #[inline]
     #[track_caller]
     pub fn flush_parts<'m, M: Media>(
