@@ -10,8 +10,11 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 
 impl<M: Media> Heap<M> {
-    /// Returns the value attached to the object at `at`, made if there is none; `None` if it is of another type. Its
-    /// drop must end with [`detach`](Heap::detach). While it is being made or dropped, other threads wait.
+    /// Returns the value attached to the object at `at`, made if there is none; `None` if it is of another type. The
+    /// value's drop must end with [`detach`](Heap::detach).
+    ///
+    /// While a value is being made, other calls of this function, of [`is_attached`](Heap::is_attached) and of `detach`
+    /// wait, so `make` must not call them. While a value is being dropped, calls of this function for its object wait.
     ///
     /// # Errors
     ///

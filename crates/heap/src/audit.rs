@@ -27,8 +27,9 @@ pub struct Audit {
     /// Chunks that were retired and still wait for their epoch, because a thread holds a guard or has not flushed its
     /// garbage.
     pub retired: u64,
-    /// One line for each object that is reachable but free to the allocator, at most a thousand; and one if objects
-    /// were freed twice since the heap was opened.
+    /// Reachable or [held](Heap::hold) objects that the allocator does not have in use with their length, a line for
+    /// each or for several neighbours; and a line if objects were freed twice since the heap was opened. At most a
+    /// thousand lines.
     pub faults: Vec<String>,
 }
 
@@ -137,7 +138,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// Marks an object of `len` bytes (0: unknown length) as met. Returns `false` if it was met before, and an error
-    /// if no object can be there.
+    /// if no such object is in use there.
     fn meet(&self, met: &Met, offset: Offset, len: u64) -> Result<bool, &'static str> {
         let space = &*self.inner.space;
         let number = space.page_of(offset.get());

@@ -24,7 +24,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Takes the chunk of bit `bit`.
+    /// Takes the chunks of `bits` out of the `free` ones, and returns the place of the first.
     #[inline(always)]
     fn take(&self, free: u64, bits: u64, size: u32) -> u64 {
         self.free.store(free & !bits, Relaxed);
@@ -103,12 +103,12 @@ impl Cache {
             .or_else(|| self.pairs[class].take_pair(size))
     }
 
-    /// Inserts claimed chunks; returns those that were left.
+    /// Inserts claimed chunks in place of those that the cache had left, and returns these.
     pub(crate) fn fill(&self, class: usize, claim: Claim) -> Option<Claim> {
         self.singles[class].fill(claim)
     }
 
-    /// Inserts claimed pairs; returns those that were left.
+    /// Inserts claimed pairs in place of those that the cache had left, and returns these.
     pub(crate) fn fill_pairs(&self, class: usize, claim: Claim) -> Option<Claim> {
         self.pairs[class].fill(claim)
     }

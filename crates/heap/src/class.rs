@@ -3,10 +3,11 @@
 //! ```text
 //! 16, 32, 64, 96, 128, 160, 192, 224, 256      then every multiple of 64 up to 1024
 //! 1280, 1536, 1792, 2048, 2112, 2560, ...      about four a doubling, up to a sixteenth of a page
-//! page/16, /14, /12, /10, /8, /7, ... /3, /2   rounded down to a multiple of 64: nothing is lost at the page's end
+//! page/16, /14, /12, /10, /8, /7, ... /3, /2   rounded down to a multiple of 64: less than 64 bytes a chunk are lost
 //! ```
 //!
-//! 2112 bytes are an N256 with its header. An object larger than half a page takes whole pages.
+//! 2112 bytes are an N256 (a radix node with 256 slots) with its header. An object larger than half a page takes whole
+//! pages.
 //!
 //! I1 A class depends only on the length and the page size, and never changes: after a restart the class of a page is
 //!    inferred from the length of any object in it.

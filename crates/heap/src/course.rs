@@ -35,7 +35,7 @@ pub enum RecoveryStage {
 /// The progress of recovery.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// The state.
+    /// The stage.
     pub state: RecoveryStage,
     /// Objects met by the trace.
     pub traced: u64,
@@ -146,7 +146,7 @@ impl Drop for Removal {
 }
 
 /// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped. In a forked child,
-/// which has no such thread, it does nothing.
+/// which does not have recovery's thread, it does nothing.
 #[derive(Debug)]
 pub(crate) struct StopOnDrop {
     recovery: Arc<Recovery>,
@@ -166,12 +166,12 @@ impl Drop for StopOnDrop {
     fn drop(&mut self) {
         let recovery = &self.recovery;
         if !self.process.is_current() {
-            // Never dropped, since the thread's handle is in it.
+            // Leaks `recovery`, so that the handle in it, of a thread that does not exist here, is never dropped.
             std::mem::forget(Arc::clone(recovery));
             return;
         }
         recovery.stop.store(true, SeqCst);
-        // A waiting thread has checked `stop` under this lock, and so either sees it or is woken.
+        // A waiting thread checks `stop` under this lock, and so either sees that it is set or is woken.
         let thread = lock(&recovery.course).thread.take();
         recovery.changed.notify_all();
         if let Some(thread) = thread

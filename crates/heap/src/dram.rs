@@ -42,7 +42,7 @@ impl<T: Send + Sync + 'static> Drop for Swap<T> {
     }
 }
 
-/// An address that may be dropped by another thread.
+/// Bytes that another thread may drop.
 struct Kept(*mut [u8]);
 
 // SAFETY: this value alone owns the bytes.

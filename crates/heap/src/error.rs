@@ -21,7 +21,7 @@ pub enum Error {
         if *recovering { ", until recovery has found what is free" } else { "" }
     )]
     Full {
-        /// Number of bytes requested.
+        /// Number of bytes needed: of a chunk, of a large object, or of pages to set apart.
         bytes: usize,
         /// Whether recovery is running, and may make room.
         recovering: bool,
@@ -67,7 +67,7 @@ impl From<Fault> for Error {
 
 /// Errors that can report a full pool: waiting may make room ([`Heap::with_room`](crate::Heap::with_room)).
 pub trait MayBeFull {
-    /// Whether this one does.
+    /// Whether this error reports a full pool.
     fn is_full(&self) -> bool;
 }
 

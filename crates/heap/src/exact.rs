@@ -57,7 +57,7 @@ impl fmt::Debug for Reuse {
     }
 }
 
-/// Whether a heap of this process needs it.
+/// Whether a heap of this process needs guards that end exactly.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Default)]
@@ -86,7 +86,7 @@ pub(crate) fn pin() -> Option<Pin> {
     WANTED.load(Relaxed).then(number)?
 }
 
-/// The next number; `None` if the thread is ending.
+/// Assigns the next number; returns `None` if the thread is ending.
 #[cold]
 #[inline(never)]
 fn number() -> Option<Pin> {

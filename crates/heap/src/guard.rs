@@ -31,14 +31,14 @@ impl Guard {
         self.epoch.flush();
     }
 
-    /// Defers `run`, on any thread, until every guard that exists now is gone.
+    /// Defers `run` until every guard that exists now is gone. Any thread may then run it.
     #[inline]
     pub(crate) fn defer<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
         self.epoch.defer(run);
     }
 
-    /// Defers `run` until exactly the moment when the last guard that exists now is gone, under media whose threads
-    /// share one system thread.
+    /// Like [`defer`](Guard::defer); under media whose threads share one system thread, `run` is called at the very
+    /// moment when the last guard that exists now is dropped.
     pub(crate) fn defer_exactly<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
         match self.exact {
             Some(_) => exact::defer(run),
@@ -76,7 +76,7 @@ pub fn is_pinned() -> bool {
 /// Frees retired objects, as far as no thread holds a guard from before their retirement. Useful only if the caller
 /// holds no guard.
 pub(crate) fn flush_retired() {
-    // Each flush advances the epoch, and garbage is freed two epochs later.
+    // Each flush advances the epoch if no guard prevents it, and garbage is freed two epochs later.
     for _ in 0..3 {
         pin().flush();
     }

@@ -2,7 +2,8 @@
 //!
 //! I1 `allocated` is durable before anything in the page it covers is handed out; an allocation persists nothing
 //!    else.
-//! I2 A chunk is handed out to one thread only, until it is given back unpublished, or retired and its epoch over.
+//! I2 A chunk is handed out to one thread only, until it is given back unpublished, or is retired and its epoch has
+//!    ended.
 
 use crate::cache::{Cache, pairs_up};
 use crate::class::{SIZES, SMALL, footprint, small};
@@ -24,7 +25,7 @@ use std::sync::{Arc, Mutex, Weak};
 const LINES_AHEAD: usize = 4;
 
 /// The memory of a pool. Clones are handles of the same heap; dropping the last one stops recovery and closes the
-/// pool. In a forked child of the process that made it, dropping it leaves both alone.
+/// pool. A forked child of the process that made the heap leaves recovery and pool alone when it drops its handles.
 pub struct Heap<M: Media = Hardware> {
     /// Dropped before `inner`; `None` in the recovery's own threads.
     pub(crate) user: Option<Arc<StopOnDrop>>,
@@ -169,7 +170,8 @@ impl<M: Media> Heap<M> {
         ))
     }
 
-    /// Drafts two objects, which share one line if both are of the same class and that class is at most half a line.
+    /// Drafts two objects, which share one line if both are of the same class, that class is at most half a line, and
+    /// there is room for a pair.
     ///
     /// # Errors
     ///
@@ -382,15 +384,16 @@ impl<M: Media> Inner<M> {
         taken
     }
 
-    /// Gives back what a cache had left when it was refilled: nothing, unless logical threads share it.
+    /// Gives back the rest of a claim: what a cache had left when it was refilled, which is nothing unless logical
+    /// threads share the cache; or a claim of a thread that is ending and has no cache.
     fn give_back_left(&self, left: Option<Claim>) {
         if let Some(claim) = left {
             self.space.give_back(claim);
         }
     }
 
-    /// Claims chunks of a class, in this order: from an open page, a new one, one with few free chunks, one set apart
-    /// for this thread.
+    /// Claims chunks of a class, in this order: from an open page, a free or new one, one with few free chunks, one set
+    /// apart for this thread (not in pairs).
     fn claim(&self, class: usize, in_pairs: bool) -> Result<Claim, Error> {
         let size = self.space.classes.size(class) as usize;
         self.ask_for_room(size)?;
@@ -404,7 +407,7 @@ impl<M: Media> Inner<M> {
                         return Ok(claim);
                     }
                 }
-                // If no page can be opened, another thread may have just opened it.
+                // If there is no scanty page to open, another thread may have just opened it.
                 Err(full) if !self.space.open_scanty(class) => {
                     let claim = self.space.claim(class, in_pairs);
                     let apart = || (!in_pairs).then(|| self.claim_apart(class)).flatten();

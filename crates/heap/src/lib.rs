@@ -34,8 +34,8 @@
 //! |---|---|
 //! | `heap` | drafts and retirement; new pages |
 //! | `access` | reading objects |
-//! | `local` | chunks claimed by a thread |
-//! | `apart` | pages set apart for a thread that must not find the pool full |
+//! | `cache`, `local` | chunks claimed by a thread; finding them, and giving them back when the thread ends |
+//! | `apart`, `set_apart` | pages set apart for a thread that must not find the pool full |
 //! | `space` | the pages' lists: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `exact` | guards that end exactly, under media that reuse memory at once |
@@ -44,12 +44,16 @@
 //! | `attach` | DRAM state that belongs to a persistent object |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `course`, `trace`, `sweep`, `recovery` | phases, and waits for them; parallel tracing; marks and sweep; the order of it all |
-//! | `aside` | retirements during recovery |
+//! | `retire`, `aside` | when a retired object is freed; retirements during recovery |
 //! | `shrink` | giving free pages back to the file system |
 //! | `stats`, `audit` | accounting |
+//! | `error` | the errors |
 //!
-//! Locks are held only briefly, and taken in this order: roots; recovery's stage, the list of caches; a class's open
-//! and scanty pages; a page; free runs; the pool's growth. No guard is pinned and no tracer runs under them.
+//! Locks are held only briefly, and taken in this order: roots; the end of the pages; recovery's course and stage, the
+//! list of caches, a thread's pages set apart; a class's open and scanty pages; a page; free runs; the pool's growth.
+//! No guard is pinned and no tracer runs under them. Two locks are exceptions. That of the end of the pages is also
+//! held while space beyond that end loses its blocks. That of the attached values, which comes before all others, is
+//! held while a value is made; its maker may pin guards.
 
 mod access;
 mod apart;

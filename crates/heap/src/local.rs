@@ -1,7 +1,7 @@
 //! The thread-local layer of DCMM: chunks that a thread has claimed and not used yet.
 //!
 //! A thread claims up to 64 free chunks of a class at a time, all of one word of a page's bitmap, and hands them out
-//! lowest first. The chunks that it has left when it ends go back to the page.
+//! lowest first. The chunks that a thread has left when it ends go back to their pages.
 //!
 //! I1 Only its own thread changes a cache; statistics may read its claims.
 //! I2 A cache belongs to its thread until the thread ends. Then it leaves the heap's list of caches, and its claims

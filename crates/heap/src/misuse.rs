@@ -33,7 +33,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor can one be made from crossbeam's own.
+    /// A guard cannot be made from crossbeam's own.
     made_up_guard "E0423" {
         "let guard = pin();
         assert_eq!(swap.load(&guard).len(), 12);"
@@ -59,7 +59,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor does it outlive the guard's move to another epoch.
+    /// A reference that was read under a guard does not outlive the guard's move to another epoch.
     read_after_repinning "E0502" {
         "let mut guard = pin();
         let read = swap.load(&guard);

@@ -7,10 +7,10 @@
 //!        take pages                     freed
 //! ```
 //!
-//! I1 A page of an earlier generation is `!swept` until recovery's sweep: its `live` bits are the marks of the trace
-//!    so far, and none of its chunks is handed out.
-//! I2 A bit of `live` is set from the moment a thread claims the chunk until the chunk is free again; bits past the
-//!    last chunk are always set.
+//! I1 A page of an earlier generation is `!swept` until recovery's sweep: its `live` bits are recovery's marks so far,
+//!    and none of its chunks is handed out.
+//! I2 In any other page a bit of `live` is set from the moment a thread claims the chunk, or recovery marks it, until
+//!    the chunk is free again. Bits past the last chunk are always set.
 //! I3 Locks are taken in this order: a class's open and scanty pages, one page, the free runs.
 
 use pmem::Media;
@@ -92,7 +92,7 @@ pub(crate) struct Chunks {
 /// Free chunks of one word of a bitmap, claimed together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
-    /// Offset within the page of the chunk of bit 0.
+    /// Offset of the chunk of bit 0: from the page's start here, from the pool's base in a claim that `Space` returns.
     pub(crate) start: u64,
     /// A bit for each claimed chunk.
     pub(crate) bits: u64,

@@ -36,7 +36,8 @@ const SWEEP_BATCH: u32 = 64;
 
 impl<M: Media> Heap<M> {
     /// Starts recovery in the background with this many threads (1 to 256), and returns at once. Each kind of root
-    /// needs its tracer; if there is a root of another kind, nothing is swept. A second call does nothing.
+    /// needs its tracer; if there is a root of another kind, nothing is swept. Does nothing in a new pool, or if
+    /// recovery was started before.
     ///
     /// # Errors
     ///
@@ -63,7 +64,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// Recovers in the calling thread and returns how that ended. The caller must hold no guard. If recovery was
-    /// started before, only waits for its end.
+    /// started before, or the pool is new, only waits for its end.
     pub fn recover_now(&self, tracers: &Tracers<M>) -> RecoveryStage {
         let mut course = lock(&self.inner.recovery.course);
         if course.phase != Phase::Idle {
@@ -112,17 +113,18 @@ impl<M: Media> Heap<M> {
     }
 
     /// For structure modifications too large to keep the rule of [`Trace`](crate::Trace): keeps recovery from tracing
-    /// until the pause is dropped. If it is tracing now, or about to, waits until the trace has ended. (Recovery
-    /// traces once, after an opening; it waits for pauses before it begins.) The holder of a pause may allocate: if
-    /// the pool is full and recovery waits for pauses, the allocation fails. Otherwise it must not wait for recovery,
-    /// nor for another pause.
+    /// until the pause is dropped. If recovery is tracing now, or waits for other pauses to end, this waits until the
+    /// trace has ended. (Recovery traces once, after an opening; it waits for pauses before it begins.)
+    ///
+    /// The holder of a pause may allocate: while there are pauses, an allocation in a full pool fails and does not wait
+    /// for recovery. The holder must not wait for recovery in another way, nor for another pause.
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
         let mut course = recovery.wait_while(self.media(), |course| course.phase.keeps_pauses_out());
         TracePause::begin(recovery, &mut course)
     }
 
-    /// Like [`pause_trace`](Heap::pause_trace), but returns `None` at once if recovery is tracing.
+    /// Like [`pause_trace`](Heap::pause_trace), but returns `None` at once if recovery is tracing or about to.
     pub fn try_pause_trace(&self) -> Option<TracePause> {
         let recovery = &self.inner.recovery;
         let mut course = lock(&recovery.course);

@@ -15,7 +15,8 @@ const RETIRE_BATCH: usize = 256;
 
 /// A root that no name leads to any more. The holder [retires](Removed::retire) the objects below it.
 ///
-/// While it lives, recovery does not sweep; the holder must not wait for recovery.
+/// While it lives, recovery does not sweep, unless its trace had ended before the removal; the holder must not wait for
+/// recovery.
 #[derive(Debug)]
 #[must_use]
 pub struct Removed<'h, M: Media> {
@@ -42,12 +43,13 @@ impl<'h, M: Media> Removed<'h, M> {
 
     /// Retires the root's object and everything below it, as `tracer` finds it. No index may be open under this root;
     /// readers that reached it before the removal may still hold their guards. The next recovery reclaims whatever a
-    /// crash or an error leaves. Takes one word of memory per object.
+    /// crash or an error leaves. Takes memory for a set of all objects' offsets.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownKind`] if the tracer is not the root's. [`Error::Damaged`] if an object is invalid, or a
-    /// second link leads to it: retiring it again would free a chunk that may have been reallocated.
+    /// [`Error::UnknownKind`] if the tracer is for another kind of root. [`Error::Damaged`] if an object is invalid, or
+    /// a second link leads to it: retiring it again would free a chunk that may have been reallocated. The objects met
+    /// before the error are retired.
     pub fn retire(self, tracer: &dyn Trace<M>) -> Result<(), Error> {
         if tracer.kind() != self.root.kind {
             return Err(Error::UnknownKind {
@@ -61,7 +63,7 @@ impl<'h, M: Media> Removed<'h, M> {
 
 impl<M: Media> Heap<M> {
     /// Retires objects that were built, and everything below them: for a builder that fails before it has published
-    /// any of it. Takes one word of memory per object.
+    /// any of it. Takes memory for a set of all objects' offsets.
     ///
     /// # Errors
     ///

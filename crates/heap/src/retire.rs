@@ -1,4 +1,4 @@
-//! Retiring objects: they are free again when their guards are gone, or when recovery frees them
+//! Retiring objects: they are free again when the guards that protect them are gone, or when recovery frees them
 //! ([`aside`](crate::aside)).
 
 use crate::aside::{Retired, Stage};
@@ -99,8 +99,8 @@ impl Space {
         let _ = self.release(kept, |_, _| Ok(()));
     }
 
-    /// Frees the objects that a stage has kept when their guards are gone, each after a call of `mark`; returns the
-    /// first error of these calls.
+    /// Frees the objects that a stage has kept when their guards are gone, each after a call of `mark`. The first error
+    /// of `mark` ends these calls, not the freeing, and is returned.
     fn release(
         self: &Arc<Self>,
         stage: Stage,

@@ -85,8 +85,8 @@ impl<M: Media> Heap<M> {
         Ok(entry.link.load(self.media()))
     }
 
-    /// Removes the root of this name and returns it; the caller [retires](Removed::retire) the objects below it, and
-    /// the next recovery reclaims those that it does not. Failure-atomic: one write-back, one fence.
+    /// Removes the root of this name and returns it. The caller [retires](Removed::retire) the objects below it; the
+    /// next recovery reclaims those that the caller has not retired. Failure-atomic: one write-back, one fence.
     ///
     /// # Errors
     ///

@@ -46,8 +46,8 @@ impl Runs {
         Some(start)
     }
 
-    /// Takes the run that ends at the end of the allocated pages: returns its start and its length, which may be 0. A
-    /// later allocation moves the end.
+    /// Takes the run that ends at the end of the allocated pages: returns its start and its length, which may be 0. The
+    /// caller lengthens the run by new pages and moves [`end`](Runs::end) behind them, or puts the run back.
     pub(crate) fn take_last(&mut self) -> (u32, u32) {
         match self.by_start.last_key_value() {
             Some((&start, &len)) if start + len == self.end => {

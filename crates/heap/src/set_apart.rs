@@ -41,7 +41,8 @@ impl<M: Media> Heap<M> {
     /// not find the pool full half-way. Other threads get none of these pages; this thread uses other free space
     /// first.
     ///
-    /// A thread sets pages apart once at a time. An ending thread has no cache to keep them in, and gets none.
+    /// A thread holds one of these values at a time: another call would give back the pages of the first. An ending
+    /// thread has no cache to keep them in, and gets none.
     ///
     /// Costs as much as an object of this many pages. Grows the pool if no free run is as long as all of them
     /// together; if the pool cannot grow that far, gathers shorter runs and grows the pool for the rest.
@@ -163,8 +164,8 @@ impl<M: Media> Inner<M> {
             let had_none = self.pool.is_given_back(&bytes);
             if let Err(source) = self.pool.back_again(bytes.clone()) {
                 for bytes in backed {
-                    // SAFETY: this thread has taken these pages and stored nothing there. If the call fails, they
-                    // keep their blocks.
+                    // SAFETY: this thread has taken these pages and stored nothing there. A failure is harmless: they
+                    // are backed again before they are handed out.
                     let _ = unsafe { self.pool.give_back(bytes) };
                 }
                 return Err(Error::Full {

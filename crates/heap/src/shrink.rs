@@ -1,10 +1,11 @@
 //! Giving free pages back to the file system.
 //!
-//! Only whole free pages are given back, [`PIECE`] at a time: they are taken out of the free runs, lose their blocks,
-//! and are put back. No lock is held while they lose their blocks, so other pages are available throughout. The pool
-//! knows which pages have no blocks, and the allocator has it back them before it hands them out (`take_pages`). A
-//! crash in between needs no repair: nothing persistent leads to a free page, and an opening asks the file system
-//! which pages have no blocks.
+//! Free pages are given back whole, [`PIECE`] at a time: they are taken out of the free runs, lose their blocks, and
+//! are put back. No lock is held while they lose their blocks, so other pages are available throughout. (Space beyond
+//! the last page loses its blocks under the lock that adds pages.) The pool knows which pages have no blocks, and the
+//! allocator has it back them before it hands them out (`take_free_pages`, `take_pages`, `set_apart`). A crash in
+//! between needs no repair: nothing persistent leads to a free page, and an opening asks the file system which pages
+//! have no blocks.
 
 use crate::Heap;
 use crate::page::{lock, lock_across};
@@ -12,13 +13,14 @@ use pmem::{Media, pool};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Maximum number of bytes to give back in one file system call; their pages are not available meanwhile.
+/// Maximum number of bytes to give back in one file system call, but at least a page; these pages are not available
+/// meanwhile.
 const PIECE: u64 = 64 << 20;
 
-/// Minimum length of a run that is given back online.
+/// Minimum length in bytes of a run that [`Heap::give_back_some`] gives back.
 const LONG: u64 = 4 << 20;
 
-/// Free bytes that keep their blocks online, besides an eighth of the pool.
+/// Free bytes that [`Heap::give_back_some`] leaves with blocks, besides an eighth of the pool.
 const SPARE: u64 = 64 << 20;
 
 /// Epoch turns without effect after which the holders of guards are not waited for.
@@ -37,7 +39,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// Gives back the pool's space beyond its last page, from its end downward. Threads that add pages take from the
-    /// same bytes, so they wait while a piece loses its blocks: a few MiB.
+    /// same bytes, so they wait while a piece loses its blocks: 4 MiB, or a page if that is more.
     fn give_back_tail(&self) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
         let piece = LONG.max(inner.space.page_size());
@@ -78,8 +80,8 @@ impl<M: Media> Heap<M> {
         free.saturating_sub(inner.pool.given_back()).saturating_sub(kept)
     }
 
-    /// Whether there is so much free space that [`give_back_some`](Heap::give_back_some) would give some back. Costs
-    /// two loads if not.
+    /// Whether there is so much free space that [`give_back_some`](Heap::give_back_some) would give some back, if it
+    /// finds a run that is long enough. Costs two loads if little is free.
     #[inline]
     pub fn has_too_much(&self) -> bool {
         self.excess() >= LONG && self.inner.pool.can_give_back()
@@ -93,7 +95,8 @@ impl<M: Media> Heap<M> {
         let _ = self.give_back(pages as u32, self.excess().min(PIECE));
     }
 
-    /// Gives back runs of at least `pages` pages, the longest first, up to `max` bytes.
+    /// Gives back runs of at least `pages` pages, the longest first, until `max` bytes are reached; the last page may
+    /// exceed them.
     fn give_back(&self, pages: u32, max: u64) -> Result<u64, pool::Error> {
         // SAFETY: the pages are free, and ours until they are put back.
         self.give_back_by(pages, max, |bytes| unsafe { self.inner.pool.give_back(bytes) })

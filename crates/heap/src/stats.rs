@@ -1,15 +1,17 @@
 //! Accounting: used + free + unswept = reserved.
 //!
-//! Each of the four is computed on its own: `reserved` from the pool, `unswept` and `used` from the pages and their
-//! bitmaps, `free` from the bitmaps, the free runs and the pool's space beyond its last page.
+//! The sum is a check, since its terms have different sources: `reserved` comes from the pool, `unswept` and `used`
+//! from the pages and their bitmaps, `free` from the bitmaps, the free runs and the pool's space beyond its last page.
 
 use crate::Heap;
 use crate::page::{Kind, lock};
 use pmem::Media;
 use std::sync::Arc;
 
-/// The use of a heap's bytes. The sum holds while no other thread uses the heap; otherwise the numbers are from
-/// slightly different moments.
+/// The use of a heap's bytes.
+///
+/// The sum holds while no other thread uses the heap (otherwise the numbers are from slightly different moments) and no
+/// pages are [set apart](Heap::set_apart): until such a page is used, it counts as neither used nor free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapStats {
     /// Bytes that the pool takes.

@@ -15,7 +15,8 @@ use crate::space::Space;
 use pmem::Offset;
 
 impl Space {
-    /// Marks a live object of `len` bytes; returns `false` if it was marked before.
+    /// Marks an object of `len` bytes that is live, or was retired during recovery; returns `false` if it was marked
+    /// before.
     pub(crate) fn mark(&self, offset: Offset, len: u64) -> Result<bool, Error> {
         let number = self.page_of(offset.get());
         let damaged = |what| {

@@ -5,7 +5,7 @@
 //!
 //! I1 A link is followed once for each slot that holds it; the visitor decides whether the object is new, and only
 //!    then are its children followed.
-//! I2 The trace ends when no thread has work, at the first error, or when it is stopped.
+//! I2 The trace ends when no thread has work, at the first error or panic of a tracer, or when it is stopped.
 
 use crate::page::lock;
 use crate::root_entry::Root;

@@ -84,7 +84,7 @@ fn roots_are_found_by_name() {
     create(&names[3], 1).unwrap();
 }
 
-/// A pool whose objects are all freed again and again does not grow.
+/// A pool whose objects are all freed again and again grows to at most twice its early length.
 #[test]
 fn retired_chunks_are_reused() {
     let heap = heap();

@@ -16,7 +16,7 @@ fn loose<M: Media>(heap: &Heap<M>) -> Offset {
     link.offset().expect("not null")
 }
 
-/// While a trace is paused, recovery does not begin one; while it traces, no thread pauses it.
+/// While there is a pause, recovery does not begin its trace; once recovery waits for pauses, no new one begins.
 #[test]
 fn recovery_waits_for_pauses() {
     let folder = tempfile::tempdir().expect("a folder");

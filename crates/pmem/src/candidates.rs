@@ -41,7 +41,8 @@ pub(crate) fn are_found() -> bool {
 const STEP: usize = 8;
 
 /// Returns a bit for each of the first [`MAX`] of `slots` whose highest 16 bits are `top`. Returns the bits of all of
-/// them if one is marked, if there are few, or if they are not aligned to 16 bytes.
+/// them if one is marked, if there are fewer than [`STEP`], if their number is odd, or if they are not aligned to 16
+/// bytes.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx")]

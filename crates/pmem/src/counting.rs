@@ -113,7 +113,7 @@ const SHARDS: usize = 64;
 
 const PURPOSES: usize = 3;
 
-/// The counters of one thread, on cache lines of their own.
+/// The counters of one thread, or of several if there are more than [`SHARDS`], on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {

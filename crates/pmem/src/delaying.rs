@@ -49,7 +49,7 @@ impl Latency {
     }
 }
 
-/// Passes all calls on to `M`, and prolongs each fence.
+/// Passes calls on to `M`, and prolongs each fence that has a line to wait for.
 pub type Delaying<M = Hardware> = Watched<Delay, M>;
 
 /// The observer that prolongs the fences of a [`Delaying`] media.

@@ -3,11 +3,11 @@
 //! A store is a plain atomic store, a write-back one instruction, a fence one instruction. The instruction that
 //! writes a line back is detected once, at run time, and kept in the value:
 //!
-//! | | instruction | keeps the line cached | ordered by `sfence` |
+//! | | instruction | keeps the line cached | ordered by |
 //! |---|---|---|---|
-//! | x86-64 | `clwb` | yes | needed |
-//! | | `clflushopt` | no | needed |
-//! | | `clflush` | no | ordered already |
+//! | x86-64 | `clwb` | yes | `sfence` |
+//! | | `clflushopt` | no | `sfence` |
+//! | | `clflush` | no | program order |
 //! | aarch64 | `dc cvap` (ARMv8.2), else `dc cvac` | yes | `dsb` |
 //!
 //! A line is 64 bytes. Where the processor's own lines are longer, one write-back covers more than requested; no
@@ -23,10 +23,9 @@
 //! between two instructions, and the page cache holds all that the earlier ones stored. Program order remains, and
 //! the compiler keeps it.
 //!
-//! Non-temporal stores are `movnti`, or ordinary stores where nothing has to reach memory. aarch64 has no store that
-//! bypasses the cache: there a non-temporal store is a store and a write-back, other threads see it before it is
-//! durable, and only the link-and-persist policy keeps readers from acting on it
-//! ([`LinkAndPersist`](crate::LinkAndPersist)).
+//! Non-temporal stores are `movnti`, or ordinary stores at level `process`. aarch64 has no store that bypasses the
+//! cache: there a non-temporal store is a store and a write-back, other threads see it before it is durable, and only
+//! the link-and-persist policy keeps readers from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
 
 use crate::{Media, PSlot, PersistenceDomain, Purpose, candidates};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -66,7 +65,7 @@ pub struct Hardware {
     domain: PersistenceDomain,
     /// Whether the domain is fixed, whatever a pool asks for.
     fixed: bool,
-    /// Whether [`candidates`] can be searched for.
+    /// Whether the processor can search slots for [`candidates`].
     searches: bool,
 }
 

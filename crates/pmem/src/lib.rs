@@ -3,7 +3,8 @@
 //! * A [`Pool`] is a growing file, or memory, mapped at a base that may differ from one opening to the next:
 //!   everything in it is addressed by its [`Offset`].
 //! * A [`Media`] carries out stores, write-backs and fences: the machine ([`Hardware`]), or one that also
-//!   [counts](Counting) or [delays](Delaying) them; an observer implements [`Observer`](watched::Observer).
+//!   [counts](Counting), [delays](Delaying) or [traces](Tracing) them; an observer implements
+//!   [`Observer`](watched::Observer).
 //! * Shared persistent state is accessed only through words ([`PWord`], [`VWord`], [`PSlot`]). A [`GenerationLock`]
 //!   held at a crash is free after it.
 //! * [`persistent!`] declares the structs of a pool, and checks that any bytes are a valid value of them.

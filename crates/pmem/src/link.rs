@@ -1,6 +1,6 @@
 //! Links: how persistent objects refer to each other.
 //!
-//! I1 A [`Link`] names an object that was durable before the link could be read.
+//! I1 The object that a [`Link`] names was durable before a reader could follow the link.
 //!
 //! A link is an offset with tag bits:
 //!
@@ -81,7 +81,7 @@ impl Link {
         self.0 == 0
     }
 
-    /// Where the object starts; `None` for null.
+    /// Where the object starts; `None` if the offset is zero, as in a null link.
     #[inline]
     pub const fn offset(self) -> Option<Offset> {
         Offset::new(self.0 & Offset::MASK)
@@ -113,8 +113,8 @@ impl Link {
 
 /// A persistent word that holds a link and makes an object reachable.
 ///
-/// One thread at a time publishes into a slot (its object's lock), or several do by
-/// [`publish_if`](PSlot::publish_if); any thread may load it.
+/// Either one thread at a time publishes into a slot (the holder of the lock on its object), or several do by
+/// [`publish_if`](PSlot::publish_if). Any thread may load it.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct PSlot(pub(crate) AtomicU64);

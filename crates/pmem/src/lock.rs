@@ -12,7 +12,7 @@
 //! +------------------+-----------------+-----------+----------+--------+
 //! ```
 //!
-//! I1 A word's generation is never above the pool's: it is stored only by its own generation.
+//! I1 A word's generation is never above the pool's: a thread stores only its own generation, or 0.
 //! I2 An obsolete object never changes again in this generation. After a crash the flag means nothing, because the
 //!    object is then either unreachable or was never replaced.
 //! I3 A process killed while it held a lock leaves the word of its generation with *locked* set, until a later
@@ -55,8 +55,8 @@ impl GenerationLock {
     }
 
     /// Runs `check`, which only reads, on an object whose lock word is of another generation: in a damaged pool that
-    /// word may be anything, and would count as a free lock. If another thread repairs the object meanwhile, it
-    /// changes nothing else in it, and the check's result is dropped, since what it read may have changed.
+    /// word may be anything, and would count as a free lock. If another thread has repaired the object meanwhile, an
+    /// error of the check is dropped, since the bytes that the check read may have changed.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl GenerationLock {
         }
     }
 
-    /// Whether the object was replaced within `generation`.
+    /// Whether the object was replaced within `generation`, or is [about to be](Locked::condemn).
     #[inline]
     #[track_caller]
     pub fn is_obsolete<M: Media>(&self, media: &M, generation: u32) -> bool {
@@ -166,8 +166,9 @@ impl<M: Media> Locked<'_, M> {
         self.stale
     }
 
-    /// Whether an earlier process may have been killed while it held the lock: what it stored under it may not be
-    /// durable.
+    /// Whether an earlier process may have been killed while it held the lock: what that process stored under the lock
+    /// may not be durable. A holder that gives up its repair leaves no trace of this for the next one, so it persists
+    /// those stores before any step that can fail.
     #[inline]
     pub fn was_left(&self) -> bool {
         self.left
@@ -180,7 +181,8 @@ impl<M: Media> Locked<'_, M> {
         self.lock.0.store(self.free | LOCKED, self.media);
     }
 
-    /// Marks the object as about to be replaced, for good: no thread takes the lock after this holder.
+    /// Marks the object as about to be replaced, for good: no thread of this generation takes the lock after this
+    /// holder.
     #[inline]
     #[track_caller]
     pub fn condemn(&mut self) {
@@ -188,7 +190,7 @@ impl<M: Media> Locked<'_, M> {
         self.lock.0.store(self.free | LOCKED, self.media);
     }
 
-    /// Releases the lock of a replaced object: no thread takes it again.
+    /// Releases the lock of a replaced object: no thread of this generation takes it again.
     #[inline]
     #[track_caller]
     pub fn retire(self) {

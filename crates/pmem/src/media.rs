@@ -82,8 +82,8 @@ pub unsafe trait Media: Send + Sync + 'static {
         candidates::all(slots.len())
     }
 
-    /// Declares that nothing depends on the value that the caller has loaded from a persistent word: it has loaded
-    /// the word again, and discards the earlier value.
+    /// Declares that nothing depends on the value that the caller has loaded from a persistent word: a later load of
+    /// another word has made the value invalid.
     #[inline(always)]
     fn disregard(&self, word: &AtomicU64) {
         let _ = word;
@@ -208,7 +208,7 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = step;
     }
 
-    /// Names the persists that this source file requests from here up to its next fence on this thread (not the
+    /// Names the persists that the caller's source file requests from here up to its next fence on this thread (not the
     /// write-backs requested before), for media that report what a run has persisted.
     #[inline(always)]
     #[track_caller]

@@ -1,4 +1,4 @@
-//! Misuses of the tokens, none of which compiles.
+//! Misuses of tokens, pools and persistent structs, none of which compiles.
 //!
 //! Each stands below a correct use that compiles, and differs from it in the misuse only, so that it cannot fail for
 //! another reason. (The compiler checks the error codes when its unstable features are on.)
@@ -39,7 +39,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor is a flushed object before its fence.
+    /// A flushed object is not durable before its fence.
     publish_without_a_fence ",E0308" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let node = toy.draft(1, &batch).flush(&batch);
@@ -101,7 +101,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor can it be written under its new name.
+    /// The token of a flushed object gives no access to it.
     write_what_was_flushed ",E0609" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {
             let mut node = toy.draft(1, &batch);
@@ -213,7 +213,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor does it accept a word.
+    /// A batch accepts no store of a word after its fence.
     store_after_the_fence ",E0382" {
         "let word = PWord::new(0);
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -250,7 +250,7 @@ misuse! {
 }
 
 misuse! {
-    /// So must a slot.
+    /// A slot that has joined a batch must live until the fence, as a word must.
     slot_gone_before_the_fence ",E0505" {
         "let slot = Box::new(PSlot::null());
         persist_scope(toy.media(), Purpose::Node, |links| {
@@ -269,7 +269,7 @@ misuse! {
 }
 
 misuse! {
-    /// So must the pool of a draft, which need not be the pool of the batch's media.
+    /// The pool of a flushed draft must live until the fence, too; it need not be the pool of the batch's media.
     pool_of_a_draft_gone_before_the_fence ",E0505" {
         "let other = Toy::new();
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -434,7 +434,7 @@ misuse! {
 }
 
 misuse! {
-    /// So does giving back the blocks below an object.
+    /// Giving back blocks requires the caller's promise that nothing refers to their bytes.
     give_back_without_a_promise ",E0133" {
         "// SAFETY: nothing is there.
         unsafe { toy.pool.give_back(0..0) }.unwrap();"
@@ -444,7 +444,7 @@ misuse! {
 }
 
 misuse! {
-    /// So does setting where the objects end.
+    /// Setting the end of the allocated pages requires the caller's promise that no object lies beyond it.
     end_of_pages_without_a_promise ",E0133" {
         "persist_scope(toy.media(), Purpose::Alloc, |batch| {
             // SAFETY: it stays where it is.
@@ -499,7 +499,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor has it a field of which some bytes are not a valid value.
+    /// A persistent struct has no field of a type for which some bytes are not a valid value.
     field_that_is_not_any_bytes ",E0277" {
         "persistent! {
             struct Leaf [size: 8] { key: u32, there: u32 }
@@ -512,7 +512,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor one that changes otherwise than through a word.
+    /// A persistent struct has no field that changes otherwise than through a word.
     field_that_is_a_cell ",E0277" {
         "persistent! {
             struct Leaf [size: 16] { key: PWord, value: PWord }
@@ -538,7 +538,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor at its end.
+    /// A persistent struct has no padding at its end.
     padding_at_the_end ",E0080" {
         "persistent! {
             struct Leaf [size: 64, align: 64] { key: PWord, value: [PWord; 7] }
@@ -551,7 +551,7 @@ misuse! {
 }
 
 misuse! {
-    /// It has the size that its declaration states.
+    /// A persistent struct has the size that its declaration states.
     another_size ",E0080" {
         "persistent! {
             struct Leaf [size: 24] { key: PWord, value: [PWord; 2] }
@@ -564,7 +564,7 @@ misuse! {
 }
 
 misuse! {
-    /// It is aligned to a line at most: pools guarantee no more.
+    /// A persistent struct is aligned to a line at most: pools guarantee no more.
     alignment_above_a_line ",E0080" {
         "persistent! {
             struct Leaf [size: 64, align: 64] { words: [PWord; 8] }
@@ -577,7 +577,7 @@ misuse! {
 }
 
 misuse! {
-    /// And to no less than its words.
+    /// A persistent struct is aligned to no less than its words.
     packed ",E0080" {
         "persistent! {
             struct Leaf [size: 16] { key: PWord, value: PWord }

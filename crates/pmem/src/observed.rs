@@ -25,7 +25,7 @@ macro_rules! to_each {
     };
 }
 
-// SAFETY: all calls are passed on.
+// SAFETY: all calls that the contract names are passed on, but for `candidates`, whose default names all slots.
 unsafe impl Media for Observed {
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {

@@ -1,8 +1,8 @@
 //! Types that may live in a pool.
 //!
-//! Words are [`Persistent`], and so are arrays of persistent types and structs that
-//! [`persistent!`](crate::persistent!) declares. The macro checks the trait's contract, so that no code above the
-//! heap needs an unsafe impl of it.
+//! Words are [`Persistent`], and so are `u32` and `u64` (for constant fields), arrays of persistent types, and structs
+//! that [`persistent!`](crate::persistent!) declares. The macro checks the trait's contract, so that no other crate
+//! needs an unsafe impl of it.
 
 /// A marker for types that may live in a pool.
 ///

@@ -2,7 +2,7 @@
 
 use crate::LINE;
 
-/// Prefetches the line at `at`; never faults.
+/// Prefetches the line at `at`; never faults. Does nothing on processors other than x86-64.
 #[inline(always)]
 pub fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -14,7 +14,8 @@ pub fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// Prefetches the lines of `len` bytes at `at`; never faults.
+/// Prefetches the lines of `len` bytes at `at`, as [`prefetch`] does; never faults. If `at` is not the start of a line,
+/// the last line may be left out.
 #[inline(always)]
 pub fn prefetch_range<T>(at: *const T, len: usize) {
     let start = at.cast::<u8>();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The unit in which Optane writes its medium, in bytes.
 const BLOCK: usize = 256;
 
-/// Maximum number of lists per thread; older ones belong to media that are gone.
+/// Maximum number of lists per thread. Beyond it the oldest list is dropped, on the assumption that its media is gone.
 const KEPT: usize = 16;
 
 /// What a thread did since its last fence.
@@ -68,8 +68,8 @@ impl Recent {
         });
     }
 
-    /// Called at the thread's fence: passes each distinct line noted before it to `line`, and whether it is the first
-    /// of its block.
+    /// Called at the thread's fence: calls `line` for each distinct line noted before it, with the purpose noted first,
+    /// and whether the line is the first of its block.
     pub(crate) fn fence(&self, mut line: impl FnMut(Purpose, bool)) {
         self.with(|List { lines, .. }| {
             lines.sort_by_key(|&(line, _)| line);

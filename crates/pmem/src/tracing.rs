@@ -1,7 +1,7 @@
 //! A media that records which lines are read and stored into, in order: the path of an operation through memory.
 //!
-//! It sees the accesses that go through the media: words, and bytes that are reported as read by plain loads
-//! ([`Media::touched`]). Meant for one thread at a time.
+//! It sees the accesses that go through the media: words, drafts when they begin ([`Media::drafting`]), and bytes that
+//! are reported as read by plain loads ([`Media::touched`]). Meant for one thread at a time.
 
 use crate::watched::{ObservedStep, Observer, StepKind, Watched};
 use crate::{Hardware, LINE, Media};

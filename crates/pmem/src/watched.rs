@@ -112,7 +112,10 @@ pub trait Observer: Send + Sync + 'static {
     }
 }
 
-/// Passes all calls on to `M`, observed by `W`.
+/// Passes calls on to `M`, observed by `W`.
+///
+/// Two calls are answered by their defaults, so that the observer sees each load and each write-back:
+/// [`candidates`](Media::candidates) names all slots, and [`writes_back`](Media::writes_back) returns `true`.
 #[derive(Clone, Debug)]
 pub struct Watched<W: Observer, M: Media = Hardware> {
     pub(crate) watch: W,
@@ -161,7 +164,7 @@ impl<W: Observer, M: Media> Watched<W, M> {
     }
 }
 
-// SAFETY: all calls are passed on.
+// SAFETY: all calls that the contract names are passed on, but for `candidates`, whose default names all slots.
 unsafe impl<W: Observer, M: Media> Media for Watched<W, M> {
     const TAKES_TURNS: bool = M::TAKES_TURNS;
     const REUSES_AT_ONCE: bool = M::REUSES_AT_ONCE;

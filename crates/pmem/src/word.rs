@@ -48,8 +48,8 @@ impl PWord {
         media.peek(&self.0)
     }
 
-    /// Declares that nothing depends on the value that the caller has [loaded](PWord::load) from here, because its
-    /// next load of another word made it invalid: a media that detects dirty reads may ignore that the value may not
+    /// Declares that nothing depends on the value that the caller has [loaded](PWord::load) from here, because a
+    /// later load of another word made it invalid: a media that detects dirty reads may ignore that the value may not
     /// be durable.
     #[inline]
     pub fn disregard<M: Media>(&self, media: &M) {
@@ -64,8 +64,8 @@ impl PWord {
         batch.join(&self.0);
     }
 
-    /// Stores `value` past the cache, so that other threads see it only when it is durable (ROART §3.4.1); durable
-    /// once the batch is fenced.
+    /// Stores `value` past the cache, so that other threads see it no sooner than it is on its way to memory (ROART
+    /// §3.4.1; not on aarch64, see [`Hardware`](crate::Hardware)); durable once the batch is fenced.
     #[inline]
     #[track_caller]
     pub fn store_nt<M: Media>(&self, value: u64, batch: &PersistBatch<'_, '_, M>) {
@@ -73,7 +73,7 @@ impl PWord {
     }
 
     /// Stores `value` without persisting it: it differs from the present value only in bits that recovery ignores, or
-    /// recovery works with either.
+    /// recovery works with either value.
     #[inline]
     #[track_caller]
     pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {
@@ -136,7 +136,8 @@ impl PEither {
         media.disregard(&self.0.0);
     }
 
-    /// The link (acquire), if it holds one.
+    /// The word as a link (acquire), for a word that holds one. The mark is dropped, and the word is not persisted; to
+    /// load a link that may be marked, use the [slot](PEither::slot).
     #[inline]
     #[track_caller]
     pub fn load_link<M: Media>(&self, media: &M) -> Link {

@@ -9,7 +9,7 @@ use crate::{
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-/// Records each call, with the caller's line where there is one.
+/// Records the calls other than loads, non-temporal stores and volatile exchanges, with the caller's line.
 #[derive(Clone, Default)]
 struct CallRecorder(Arc<Mutex<Vec<(&'static str, u32)>>>);
 
@@ -55,8 +55,9 @@ impl Observer for CallRecorder {
     }
 }
 
-/// The media learns when a draft begins and ends. A line's write-back names the call that joined it, a fence its
-/// caller, and a publication, whose mark alone is not persisted, its own calls.
+/// The media learns when a draft begins and ends. The report that a line joins names the call that joined it; a
+/// batch's write-backs and fence name the caller of the fence; and the steps of a publication, of which only the
+/// clearing of the mark is not persisted, name its calls.
 #[test]
 fn a_publication_is_told_step_by_step() {
     let recorder = CallRecorder::default();

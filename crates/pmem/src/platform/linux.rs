@@ -69,7 +69,7 @@ pub(crate) fn caches_persist(device: u64) -> bool {
     find_domain(Path::new("/sys"), device)
 }
 
-/// Looks up the device's region of persistent memory, in the `sysfs` at `sys`.
+/// Whether the device's region of persistent memory, in the `sysfs` at `sys`, says that caches survive.
 fn find_domain(sys: &Path, device: u64) -> bool {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let Ok(device) = sys.join(format!("dev/block/{major}:{minor}")).canonicalize() else {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The CRC (polynomial 0x1021, initial value 0xffff, most significant byte of the value first) detects every damage
-//! of up to three bits and every damage confined to 16 adjacent bits. A word of zeros is not valid.
+//! of up to three bits, and every damage confined to 16 adjacent bits of the value. A word of zeros is not valid.
 
 use crate::{Media, PWord, PersistBatch, Persistent};
 

@@ -5,11 +5,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a pool could not be created, opened, grown or closed.
+/// Why an operation on a pool failed.
 #[derive(Debug, thiserror::Error)]
 #[error("pool '{}': {kind}", pool.display())]
 pub struct Error {
-    /// The pool's path; `anonymous` for memory without a file.
+    /// The pool's path; `anonymous` or `memory` for a pool without a file.
     pub pool: PathBuf,
     /// What happened.
     pub kind: ErrorKind,
@@ -64,7 +64,7 @@ pub enum ErrorKind {
         /// How long the opening waited for it.
         waited: Duration,
     },
-    /// The path exists already.
+    /// The path exists already, or the [memory](crate::Memory) for a new pool does not begin with zeros.
     #[error("exists already")]
     Exists,
     /// Nothing exists at the path.

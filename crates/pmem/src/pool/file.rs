@@ -71,6 +71,7 @@ impl PoolFile {
     }
 
     /// Renames the file to `path`, which must not exist, durably. On an error no file has that name.
+    /// (If the name cannot be made durable, and the file cannot be removed either, the file stays.)
     pub(super) fn rename(&mut self, path: &Path) -> Result<(), ErrorKind> {
         let failed = |e| ErrorKind::io("writing the directory", e);
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

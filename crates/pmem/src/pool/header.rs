@@ -7,7 +7,7 @@
 //!   24  uuid                     3 checked words: bits 0 to 47, 48 to 95, 96 to 127
 //!   48  zeros
 //!   64  state                    checked word, see below
-//!   72  boot id                  3 checked words, like the uuid: the machine's boot that opened the pool last
+//!   72  boot id                  3 checked words, like the uuid: the machine's boot during the last opening
 //!   96  zeros
 //!  128  allocated                checked word: bytes from the base to the end of the last allocated page
 //!  136  log position             checked word: see below; all bits zero in a pool without a log
@@ -20,16 +20,16 @@
 //!        +--------------+-------+-------+--------------+
 //! ```
 //!
-//! All words are little-endian. The generation goes up by one with each opening; `clean` is set by a close and
-//! cleared by an opening; `power` is the durability level of the last opening; the dirty count is the number of
-//! openings that found the pool not clean, and saturates.
+//! All words are little-endian. The generation goes up by one with each opening for writing; `clean` is set by a close
+//! and cleared by such an opening; `power` is the durability level of the last one; the dirty count is the number of
+//! openings for writing that found the pool not clean, and saturates.
 //!
 //! The log position belongs to a log outside of the pool, which a database may keep: the pool contains all of that
 //! log below this position. Programs that know of no log refuse a pool that has one, since they take the word for
 //! damage.
 //!
-//! I1 Every word in use carries its checksum ([`CheckedWord`]) and all other bytes are zero, so any damage is
-//! detected.
+//! I1 Every word in use but the magic carries its checksum, and all other bytes are zero. So damage is detected, as far
+//!    as a [`CheckedWord`] detects it.
 //! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.
 //! I3 A generation is durable before anything else is stored in it, and so is the end of the pages that it starts
 //! from.

@@ -136,7 +136,7 @@ fn remove(all: &mut BTreeMap<u64, u64>, place: &Range<u64>) {
     }
 }
 
-/// The holes that overlap these bytes or touch them.
+/// The holes that overlap these bytes, the highest first.
 fn overlapping(all: &BTreeMap<u64, u64>, place: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let start = place.start;
     all.range(..place.end)

@@ -144,7 +144,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is ours, and each borrow from it borrows from the pool that owns this.
+        // SAFETY: the range is ours, and each borrow from it borrows from a pool or a memory that shares this mapping.
         let unmapped = unsafe { addresses::release(self.start, self.reserved) };
         debug_assert!(unmapped.is_ok(), "unmapping the whole range failed");
     }

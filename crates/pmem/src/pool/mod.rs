@@ -9,10 +9,11 @@
 //!    except pages that the allocator has [given back](Pool::give_back), or that an opening has found without blocks.
 //!    The allocator [backs](Pool::back_again) these again before it hands them out.
 //! I3 Either one process has the pool open for writing (an exclusive `flock`), or any number for reading (a shared
-//! one).
-//! I4 A pool is clean from a close, or the drop of the pool, to the next opening for writing, and at no other time;
-//!    unless its owner [leaves it unclosed](Pool::leave_unclosed).
-//! I5 Neither an opening for reading nor a forked child of the process that has the pool open changes the file.
+//!    one).
+//! I4 A pool is clean from a close, or the drop of the pool, to the next opening for writing, and at no other time. It
+//!    is not clean after a drop during a panic, or if its owner [leaves it unclosed](Pool::leave_unclosed).
+//! I5 An opening for reading does not change the file. Neither does a forked child of the process that has the pool
+//!    open when it closes or drops the pool.
 
 mod checked;
 mod error;
@@ -57,8 +58,8 @@ const ANONYMOUS: &str = "anonymous";
 
 /// An open pool.
 ///
-/// Dropping it closes it, as [`close`](Pool::close) does, but ignores errors. In a forked child of the process that
-/// opened it, both leave the file and its lock alone.
+/// Dropping it closes it, as [`close`](Pool::close) does, but ignores errors; a drop during a panic leaves the pool as
+/// a crash does. In a forked child of the process that opened it, both leave the file and its lock alone.
 #[derive(Debug)]
 pub struct Pool<M: Media = Hardware> {
     /// Start of the mapping: a copy, so that [`at`](Pool::at) needs only this line.
@@ -83,7 +84,7 @@ pub struct Pool<M: Media = Hardware> {
     huge_pages: bool,
     /// Whether a close was attempted; there is no second attempt, since it could not know what the first one left.
     closed: bool,
-    /// Whether a close must not mark it clean.
+    /// Whether a close must not mark the pool clean.
     stays_unclosed: AtomicBool,
 }
 
@@ -98,7 +99,7 @@ impl<M: Media> Pool<M> {
     /// # Errors
     ///
     /// [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] if the options ask for more than level
-    /// [`Process`](PoolLevel::Process), and [`ErrorKind::Io`] if the system refuses the memory.
+    /// [`Process`](PoolLevel::Process), and [`ErrorKind::Io`] if the system refuses the memory or a random number.
     pub fn anonymous(options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         media.stores_survive_in(PersistenceDomain::Process);
         match Opened::anonymous(options, &media) {
@@ -111,8 +112,9 @@ impl<M: Media> Pool<M> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Exists`], [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] if the file system does not support
-    /// the requested level, [`ErrorKind::NoSpace`], [`ErrorKind::Denied`], and [`ErrorKind::Io`].
+    /// [`ErrorKind::Exists`], [`ErrorKind::PageSize`], [`ErrorKind::NotAFile`] if the path does not end with a name,
+    /// [`ErrorKind::NotPower`] if the file system does not support the requested level, [`ErrorKind::NoSpace`],
+    /// [`ErrorKind::Denied`], and [`ErrorKind::Io`].
     pub fn create(path: impl AsRef<Path>, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         match Opened::create(path.as_ref(), options, &mut media) {
             Ok(opened) => Ok(Self::new(opened, media)),
@@ -120,8 +122,9 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// Opens the pool in the file at `path`. Its page size is that of its creation. A refused file is left unchanged,
-    /// and so is one that is opened [read-only](PoolOptions::read_only).
+    /// Opens the pool in the file at `path`. Its page size is that of its creation. The bytes of a refused file are
+    /// left unchanged (a sparse copy may have got its missing blocks), and so is a file that is opened
+    /// [read-only](PoolOptions::read_only).
     ///
     /// # Errors
     ///
@@ -158,13 +161,13 @@ impl<M: Media> Pool<M> {
         }
     }
 
-    /// Creates a pool in memory that outlives it. The memory must be zeros; the pool takes all of it and does not
-    /// grow.
+    /// Creates a pool in memory that outlives it. The memory must be zeros; the pool takes all whole pages of it and
+    /// does not grow.
     ///
     /// # Errors
     ///
-    /// As [`anonymous`](Pool::anonymous), [`ErrorKind::Busy`] while another pool is open there, and
-    /// [`ErrorKind::Exists`] if there is a pool already.
+    /// As [`anonymous`](Pool::anonymous), [`ErrorKind::Busy`] while another pool is open there, [`ErrorKind::Full`] if
+    /// the memory is smaller than a page, and [`ErrorKind::Exists`] if it does not begin with zeros.
     pub fn create_in(memory: &Memory, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
         media.stores_survive_in(PersistenceDomain::Process);
         match Opened::create_in(memory, options, &media) {
@@ -370,8 +373,8 @@ impl<M: Media> Pool<M> {
         self.last_shutdown
     }
 
-    /// Whether the pool lost its page cache in a [machine crash](LastShutdown::MachineCrash), and the loss was not
-    /// [accepted](AfterPowerLoss::Accept): its contents may be inconsistent.
+    /// Whether the pool lost its page cache in a [machine crash](LastShutdown::MachineCrash), and no opening for
+    /// writing has [accepted](AfterPowerLoss::Accept) the loss: the pool's contents may be inconsistent.
     pub fn is_suspect(&self) -> bool {
         self.suspect
     }
@@ -449,12 +452,13 @@ impl<M: Media> Pool<M> {
     }
 
     /// Sets whether a close leaves the pool marked as not closed, as after a crash: for an owner that has not yet
-    /// written data elsewhere that belongs to the pool.
+    /// written data elsewhere that belongs to the pool. Such a close writes nothing to the medium either.
     pub fn leave_unclosed(&self, wanted: bool) {
         self.stays_unclosed.store(wanted, Ordering::Release);
     }
 
-    /// Closes the pool: writes everything in it to its medium, then marks it clean.
+    /// Closes the pool: writes everything in it to its medium, then marks it clean. Does neither if the pool is
+    /// anonymous, is opened read-only, or is to be left [unclosed](Pool::leave_unclosed).
     ///
     /// # Errors
     ///
@@ -468,7 +472,8 @@ impl<M: Media> Pool<M> {
     ///
     /// # Errors
     ///
-    /// As for [`close`](Pool::close); the pool then keeps its log, unless it was closed.
+    /// As for [`close`](Pool::close). If the pool could not be closed, it keeps its log. If only the second step has
+    /// failed, the pool is closed, and the record of its log may be left.
     pub fn close_without_log(mut self) -> Result<(), Error> {
         self.leave_unclosed(false);
         self.mark_clean().map_err(|kind| kind.of(self.name()))?;
@@ -478,7 +483,8 @@ impl<M: Media> Pool<M> {
         Ok(())
     }
 
-    /// Whether stores into the pool outlive this process, and this process owns it.
+    /// Whether stores into the pool outlive this `Pool` (in a file that this process may write and has opened itself,
+    /// or in a [`Memory`]).
     fn lives_on(&self) -> bool {
         self.writable_file().is_some_and(PoolFile::is_ours) || self.memory.is_some()
     }

@@ -36,7 +36,7 @@ pub(super) struct Opened {
     pub(super) max_size: u64,
     pub(super) contents: Contents,
     pub(super) last_shutdown: LastShutdown,
-    /// Whether it lost its page cache, and the loss was not accepted.
+    /// Whether it lost its page cache, and no opening for writing has accepted the loss.
     pub(super) suspect: bool,
     pub(super) huge_pages: bool,
 }
@@ -242,7 +242,7 @@ impl Opened {
             false => PersistenceDomain::Process,
         });
         if writable && level > contents.state.level && last_shutdown != LastShutdown::Clean {
-            // The stores of that process are in the page cache, and perhaps nowhere else.
+            // The stores of the process that left the pool unclosed are in the page cache, and perhaps nowhere else.
             mapping
                 .sync(len)
                 .map_err(|e| ErrorKind::io("writing to the medium", e))?;

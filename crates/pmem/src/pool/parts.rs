@@ -1,8 +1,10 @@
 //! Files that get their name only when they are complete.
 //!
-//! I1 While a file is being written it is locked, and its name is that of the final file with a dot before it and
-//!    `.wollemi-` and 16 random hexadecimal digits after it. Such a name does not clash with a user's.
-//! I2 A regular file with such a name that is not locked was left by an interrupted process.
+//! I1 While a file is being written it is locked, and its name is that of the final file (200 bytes of it at most)
+//!    with a dot before it and `.wollemi-` and 16 random hexadecimal digits after it. Such a name does not clash with a
+//!    user's.
+//! I2 A regular file with such a name that is not locked was left by an interrupted process, or its creator has not
+//!    locked it yet. That creator fails if another process locks or removes the file first ([`create_part`]).
 
 use super::lock_named;
 use crate::platform;
@@ -22,7 +24,7 @@ const DIGITS: usize = 16;
 /// Bytes of the name that are kept, so that the whole fits a file system's limit on names.
 const KEPT: usize = 200;
 
-/// Maximum number of symbolic links to follow; more count as a cycle.
+/// A path that leads through this many symbolic links counts as a cycle.
 const LINKS: usize = 40;
 
 /// Returns a temporary name for the file that is to become `path`; no file has it. Removes files that interrupted
@@ -50,7 +52,7 @@ pub fn part_of(path: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// As for [`part_of`].
+/// As for [`part_of`], and if another process has removed or locked the file before it was locked here.
 pub fn create_part(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
     let part = part_of(path)?;
     let file = File::options()
@@ -58,13 +60,13 @@ pub fn create_part(path: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
         .create_new(true)
         .mode(mode)
         .open(&part)?;
-    // Before it was locked, another process may have taken it for one left behind.
+    // Fails if another process has taken the file for one left behind before it was locked.
     lock_named(&file, &part)?;
     Ok((file, part))
 }
 
-/// The file that `path` leads to, if it is a symbolic link: a replacement of that file must have its name, not the
-/// link's. The file need not exist.
+/// The path of the file that `path` leads to: another one if `path` is a symbolic link. A replacement of the file must
+/// have its name, not the link's. The file need not exist.
 ///
 /// # Errors
 ///

@@ -33,12 +33,13 @@ impl Permissions {
         })
     }
 
-    /// The same for a directory: any user who can read the file can enter the directory.
+    /// The same for a directory, which each of owner, group and others can enter if it can read the file. Users who
+    /// have access to the file only by its group or its access control list cannot enter, if it has such a list.
     #[must_use]
     pub fn for_directory(&self) -> Permissions {
         Permissions {
             mode: self.mode & 0o777 | (self.mode & 0o444) >> 2,
-            // An access control list's entries are meant for files; the group's bits are at most what they allow.
+            // The list's entries are meant for files; `within_acl` accounts for its loss.
             acl: None,
             ..self.clone()
         }
@@ -56,7 +57,8 @@ impl Permissions {
         .within_acl(self.acl.is_some())
     }
 
-    /// With an access control list, the mode's group bits apply to all users and groups that the list names.
+    /// Removes the mode's group bits if they came with an access control list: they then bound what the list allows
+    /// its users and groups, and do not say what the group alone may do.
     fn within_acl(mut self, has_acl: bool) -> Permissions {
         if has_acl {
             self.mode &= !0o070;

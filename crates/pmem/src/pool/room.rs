@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// How much more than requested a pool grows by, so that it grows rarely.
+/// Maximum number of bytes that a pool grows by beyond need, so that it grows rarely: a growth adds an eighth of the
+/// pool's length, up to this, or as much as is requested if that is more.
 const GROW_AHEAD: u64 = 64 << 20;
 
 impl<M: Media> Pool<M> {

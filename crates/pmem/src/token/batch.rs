@@ -1,7 +1,8 @@
 //! Batches: the set of lines that one fence makes durable.
 //!
 //! I1 A line stored into through the batch is written back after the store and before the fence.
-//! I2 A line is written back only once, unless more lines than the batch holds back come between its changes.
+//! I2 A line is written back only once, unless more lines than the batch holds back, or an early fence, come between
+//!    its changes.
 //! I3 What has joined stays mapped until the batch is gone, since the batch borrows it.
 
 use super::{Brand, Durable, NotSend};
@@ -69,8 +70,7 @@ pub fn persist_scope<'m, M: Media, R>(
     })
 }
 
-/// A thread's write-backs that are not fenced yet. Each line joins once and is written back at the fence at the
-/// latest.
+/// A thread's write-backs that are not fenced yet. A line that has joined is written back at the fence at the latest.
 ///
 /// What joins is borrowed for `'m`, which outlasts the scope, so that its lines are still mapped when they are
 /// written back. (`'m` is invariant: with a shorter one, the borrow of what has joined would end too early.) A
@@ -100,7 +100,7 @@ const HELD: usize = 8;
 /// Additional lines that a batch holds back if asked to.
 const MAX_EXTRA: usize = 56;
 
-/// The lines held back so that none is written back twice.
+/// The lines held back, so that a line that joins again is not written back twice.
 #[derive(Debug, Default)]
 struct Lines {
     held: [usize; HELD],
@@ -184,8 +184,8 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
         unsafe { self.media.write_back_joined(at, self.purpose) };
     }
 
-    /// Makes durable what has joined so far, for a store that must not be durable before it; the batch goes on. A
-    /// proof by the batch's own fence still requires that fence.
+    /// Makes durable what has joined so far, for a store that must not be durable before it. The batch remains in use,
+    /// and its tokens still require the [`Fenced`] that only [`fence`](PersistBatch::fence) returns.
     #[inline]
     #[track_caller]
     pub fn fence_early(&self) {

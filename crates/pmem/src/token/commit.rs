@@ -5,8 +5,10 @@
 //! the batch of the object that it leads to. After the fence, the word that makes the slot count is stored and made
 //! durable.
 //!
-//! I1 Whatever a commit word makes count was durable before the word was stored.
-//! I2 Bit 0 is the mark of link-and-persist, with the same meaning for the word as for a slot.
+//! I1 Whatever a commit word makes count was durable before the word was stored, or was stored before it in the same
+//!    line, and so becomes durable no later ([`Uncounted`](super::Uncounted)).
+//! I2 Bit 0 is the mark of link-and-persist, with the same meaning for the word as for a slot. It is also set while a
+//!    value beside the word may not be durable ([`CommitWord::mark`]).
 //! I3 A reader trusts what it has read in a slot only if it finds the word unchanged afterwards: since it read the
 //!    word, the slot may have been emptied and reused ([`CommitWord::read_stable`]).
 
@@ -48,7 +50,8 @@ impl CommitWord {
         self.0.load(media).bits()
     }
 
-    /// Whether the word has its mark: it may not be durable, or a crash came before its publisher knew that it was.
+    /// Whether the word has its mark: it, or a value [beside it](CommitWord::mark), may not be durable, or a crash came
+    /// before its publisher knew that it was.
     #[inline]
     #[track_caller]
     pub fn is_marked<M: Media>(&self, media: &M) -> bool {
@@ -74,8 +77,8 @@ impl CommitWord {
         self.0.settle(media).bits()
     }
 
-    /// Stores `value`, whose bit 0 is dropped. It must not make a slot count that did not before; [`Placed::publish`]
-    /// does that.
+    /// Stores `value`, whose bit 0 is dropped. A slot that it makes count must satisfy I1: its link was committed
+    /// before, or stored in the word's line. For an object that is not durable yet, use [`Placed::publish`].
     #[inline]
     #[track_caller]
     pub fn publish<'a, P: Publication, M: Media>(&'a self, media: &'a M, value: u64) -> Published<'a, P, M> {
@@ -85,7 +88,8 @@ impl CommitWord {
 
 impl CommitWord {
     /// Sets the mark and leaves the value. For a caller that holds the word's lock and is about to change, in this
-    /// batch, a value beside the word in place: readers that meet the mark persist that value.
+    /// batch, a value beside the word in place. A reader that loads the marked word persists the word's line; a reader
+    /// of a value in another line persists that line itself.
     #[inline]
     #[track_caller]
     pub fn mark<'a, 'e, M: Media>(&'a self, batch: &PersistBatch<'e, 'a, M>) -> Marked<'a, 'e, M> {

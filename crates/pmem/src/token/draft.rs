@@ -1,7 +1,8 @@
 //! Objects on their way to durability: drafted, flushed, persisted. None of them is reachable yet.
 //!
-//! I1 The chunk belongs to its token alone: dropping the token gives it back, publishing or adopting it releases it.
-//! I2 A flushed object is not written any more.
+//! I1 The chunk belongs to its token alone. Dropping the token gives the chunk back; publishing, placing or adopting
+//!    the object releases it, and so does [`Persisted::into_link`].
+//! I2 A flushed object is not written any more before it is published.
 
 use super::{Brand, Fenced, PersistBatch};
 use crate::{Link, Media, Offset, PSlot, Persistent, Tag};
@@ -74,7 +75,7 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     ///
     /// # Panics
     ///
-    /// If the chunk is smaller than the object, which would be an error of the allocator.
+    /// If the chunk is smaller than the object or not aligned for it, which would be an error of the allocator.
     #[inline]
     pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &PersistBatch<'e, '_, M>) -> Draft<'e, 'h, T> {
         // Makes the compiler check a struct with parameters (`persistent!`).
@@ -106,15 +107,15 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         unsafe { std::slice::from_raw_parts_mut(tail.as_ptr(), len) }
     }
 
-    /// Sets a slot of the object to a link that is reachable already.
+    /// Sets a slot of the object to a link to an object that is reachable already.
     #[inline]
     pub fn link(&mut self, slot: impl FnOnce(&mut T) -> &mut PSlot, link: Link) {
         *slot(self).0.get_mut() = link.bits();
     }
 
     /// Sets a slot of the object to an object flushed in the same batch; the two become reachable together. (If the
-    /// draft is dropped, its children wait for the next post-crash collection, so adopt when nothing can fail any
-    /// more.)
+    /// draft is dropped, the chunks of its children are lost until the recovery after the next opening, so adopt when
+    /// nothing can fail any more.)
     #[inline]
     pub fn adopt<C: Persistent>(
         &mut self,
@@ -169,6 +170,10 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
 
     /// Like [`flush`](Draft::flush), for an object of which only parts were written, given as ranges of bytes from
     /// its start: their lines join the batch. The content of the other lines after a crash is undefined.
+    ///
+    /// # Panics
+    ///
+    /// If a part lies outside of the object's chunk.
     #[inline]
     #[track_caller]
     pub fn flush_parts<'m, M: Media>(

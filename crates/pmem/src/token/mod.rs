@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `'e` is an invariant brand that [`persist_scope`] makes anew for each batch, so that no token of one batch passes
-//! for another's. A draft may link to objects flushed in its own batch and to reachable ones. A drafted, flushed or
-//! persisted object that is dropped unpublished gives its chunk back.
+//! for another's. A draft may link to objects flushed in its own batch, to persisted ones and to reachable ones. A
+//! drafted, flushed or persisted object that is dropped unpublished gives its chunk back.
 //!
 //! `misuse.rs` lists uses that do not compile. These types do not prove: the order of two publications, that no
 //! reader acts on a link that is not yet durable (the publication policy ensures that), the assumptions of recovery,

@@ -43,10 +43,10 @@ unsafe impl Publication for LinkAndPersist {
 }
 
 /// Link-and-persist for slots into which several threads may publish at once, by [`PSlot::publish_if`]: when the
-/// store is durable, another publication may already have replaced it, which must stay.
+/// store is durable, another publication may already have replaced it, and that one must stay.
 ///
-/// The publisher holds a guard throughout, so that meanwhile the object cannot be retired and its place be published
-/// anew.
+/// The publisher holds a guard from before its store until it has cleared the mark. So the object cannot be retired,
+/// its chunk reused, and a link to the chunk published in the same slot meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Contended;
 
@@ -61,7 +61,7 @@ unsafe impl Publication for Contended {
 
     #[inline]
     fn settle<M: Media>(media: &M, slot: &PSlot, word: u64) {
-        // It fails if another writer has settled the slot, and then perhaps published.
+        // The exchange fails if another writer has settled the slot, and then perhaps published into it.
         let _ = media.compare_exchange_unpersisted(&slot.0, word | Link::MARK, word);
     }
 }
@@ -87,7 +87,9 @@ unsafe impl Publication for Uncounted {
     fn settle<M: Media>(_media: &M, _slot: &PSlot, _word: u64) {}
 }
 
-/// A store that bypasses the cache, so that other threads see it only when it is durable (ROART §3.4.1).
+/// A store that bypasses the cache, so that other threads see it no sooner than it is on its way to memory (ROART
+/// §3.4.1). aarch64 has no such store: there readers may act on a link that is not durable yet (see
+/// [`Hardware`](crate::Hardware)).
 ///
 /// Only a fence or a locked instruction orders it with other stores. So stores that other threads must see before it
 /// go before the fence that makes the object durable; stores that they must see after it go after the commit.

@@ -1,8 +1,9 @@
 //! Slots: the words through which objects become reachable.
 //!
-//! I1 A link in a slot names an object that was durable before the link was stored.
+//! I1 A link in a slot names an object that was durable before the link was stored. The exception is a
+//!    [placed](PSlot::place) link: no reader follows it before the object is durable.
 //! I2 A marked link may not be durable in the slot itself; a thread that loads it makes it durable before acting on
-//! it.
+//!    it.
 //! I3 A reader leaves the mark alone. Between its persist and its next step the slot may have held other links and
 //!    hold the same one again (null; an object that hung here before), newly published and not durable yet. The
 //!    publisher clears the mark; the first holder of the slot's lock after a crash clears a mark that the crash left.
@@ -31,8 +32,8 @@ impl PSlot {
     }
 
     /// Like [`load`](PSlot::load), and clears the mark. The caller holds the lock on the slot, so that no other
-    /// thread is publishing into it; or, if only [`publish_if`](PSlot::publish_if) does, holds a guard, so that no
-    /// link comes back.
+    /// thread is publishing into it; or, if threads publish into it only by [`publish_if`](PSlot::publish_if), holds a
+    /// guard, so that a link that was replaced does not come back to the slot meanwhile.
     #[track_caller]
     pub fn settle<M: Media>(&self, media: &M) -> Link {
         let word = media.load(&self.0);
@@ -71,7 +72,7 @@ impl PSlot {
         })
     }
 
-    /// Every reader's guarantee rests on these two lines.
+    /// Makes the link that was loaded durable. Every reader's guarantee rests on this write-back and this fence.
     #[cold]
     #[inline(never)]
     fn persist<M: Media>(&self, media: &M) {
@@ -148,8 +149,11 @@ impl PSlot {
     }
 
     /// Stores a link to an object that is reachable already, if the slot still holds `current`, as
-    /// [settled](PSlot::settle); returns `None` if it does not. Under the guards now held, neither link has been in
-    /// the slot before the other.
+    /// [settled](PSlot::settle); returns `None` if it does not.
+    ///
+    /// The slot has not held `link` since the oldest guard now held was pinned, or means the same with `link` as with
+    /// each link since: another publisher of `link` that has not committed yet may clear the mark before this
+    /// publication is durable.
     #[track_caller]
     pub fn publish_link_if<'a, M: Media>(
         &'a self,

@@ -32,13 +32,15 @@ const PUNCHED: &str = "user.wollemi.holes";
 const FILLED: &str = "user.wollemi.filled";
 
 impl PoolFile {
-    /// Returns the whole pages after the first one that lack blocks among the first `len` bytes, if holes were
-    /// punched in this very file: these are free pages. In any other file, holes come from a sparse copy, which makes
-    /// them of all zeros, needed or not: all of them are filled, once.
+    /// Returns the whole pages behind page 0 that lack blocks among the first `len` bytes, if holes were punched in
+    /// this very file: these are free pages. In any other file, holes come from a sparse copy, which makes them of all
+    /// zeros, needed or not: all of them are filled, once. So are the holes of a file system that does not report them
+    /// reliably.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NoSpace`] if a copy cannot be filled; none of it is filled then.
+    /// [`ErrorKind::NoSpace`] if there is no room for the missing blocks. None of a copy is filled then, unless a quota
+    /// or another file takes the space that the file system has reported.
     pub(in crate::pool) fn holes(&self, len: u64, page_size: u64) -> Result<Vec<Range<u64>>, ErrorKind> {
         let metadata = self
             .file
@@ -78,8 +80,8 @@ impl PoolFile {
         Ok(holes)
     }
 
-    /// The holes that the file system reports among the first `len` bytes; `None` if it reports none at all. Blocks
-    /// allocated but not written since may count as holes.
+    /// The holes that the file system reports among the first `len` bytes; `None` if it does not support the query.
+    /// Blocks allocated but not written since may count as holes.
     fn unbacked(&self, len: u64) -> Option<Vec<Range<u64>>> {
         let mut holes = Vec::new();
         let mut at = 0;
@@ -155,8 +157,8 @@ impl PoolFile {
         Ok(format!("{} {nanoseconds}", metadata.ino()))
     }
 
-    /// Gives the blocks of `from..to` back to the file system; the range then reads as zeros. Returns `false` if the
-    /// file system cannot. Marks the file first as one that has holes.
+    /// Gives the blocks of `from..to` back to the file system; the range then reads as zeros. Marks the file first as
+    /// one that has holes. Returns `false` if the file system keeps no attributes or cannot punch holes.
     pub(in crate::pool) fn punch(&self, from: u64, to: u64) -> Result<bool, ErrorKind> {
         if !self.is_marked(PUNCHED) {
             let mark = self.own_mark();
@@ -222,8 +224,8 @@ impl PoolFile {
     }
 
     /// Allocates the blocks of `from..to` by writing zeros, on file systems that cannot allocate: behind the file's
-    /// end, and in holes, which read as zeros. (These file systems may not report holes reliably: such a one reports
-    /// everything as data.)
+    /// end, and over everything that reads as zeros, since it may be a hole. (These file systems may not report holes
+    /// reliably: one that does not reports everything as data.)
     ///
     /// Existing bytes stay, since no other process or thread writes there now: the opener of a pool has the file to
     /// itself, a pool grows where it is not mapped, and pages that were given back belong to their allocator alone.

@@ -66,7 +66,7 @@ fn truncated_pools_are_told() {
 fn newer_pools_are_told() {
     let (place, bytes) = Place::with_pool();
     for version in [VERSION + 1, 1000] {
-        // A newer format may use all fields that this one does not.
+        // A newer format may use all bytes behind the version otherwise.
         let mut newer = with_word(&bytes, 8, version);
         newer[16..HEADER].fill(0x5a);
         assert_eq!(

@@ -80,7 +80,7 @@ fn get(pool: &Pool, at: u64) -> u64 {
 }
 
 /// Stores survive a close, a drop and a crash; each opening has the next generation and reports which of them
-/// preceded it; name and page size stay.
+/// preceded it; id and page size stay.
 #[test]
 fn reopening_finds_everything() {
     let place = Place::new();
@@ -315,7 +315,7 @@ fn creation_is_all_or_nothing() {
     );
 }
 
-/// Of many threads that create one pool at a time, one succeeds; the others get an error that it is open, or exists.
+/// Of several threads that open or create one pool at a time, one succeeds; the others get an error that it is open.
 #[test]
 fn one_creator_wins() {
     let place = Place::new();
@@ -448,7 +448,7 @@ fn a_pool_above_the_limit_is_opened() {
 }
 
 /// A pool opened read-only can be stored to and grown, by several openers at a time; neither the bytes nor the length
-/// of its file change; writers wait until all of them are gone.
+/// of its file change; writers are refused meanwhile.
 #[test]
 fn reading_changes_nothing() {
     let (place, before) = Place::with_pool();

@@ -52,8 +52,8 @@ fn pools_in_memory_may_crash() {
     );
 }
 
-/// One pool at a time; none is created over another; none is opened where there is none or a damaged one; none grows
-/// past its memory.
+/// One pool at a time is open in a memory; none is created over another; an opening fails where there is no pool or a
+/// damaged one; none grows past its memory.
 #[test]
 fn what_is_refused_in_memory() {
     let memory = memory();
