@@ -5,7 +5,7 @@
 //! may have changed meanwhile, and whether the node is obsolete.
 //!
 //! Bytes that do not fit a node's prefix are found only in a leaf below it. A writer that finds its key at the end of
-//! the walk has compared the whole key, and so these bytes too. So the walk skips them, and only a writer that does not
+//! the walk has compared the whole key, these bytes included. So the walk skips them, and only a writer that does not
 //! find its key compares them with a leaf below ([`Writer::has_passed_rightly`]).
 //!
 //! For the same reason a walk may start at any node that a read for the key has reached under the same guard, without

@@ -1,8 +1,8 @@
 //! Several writes in one group: their walks go side by side, and most of them become durable together (group commit).
 //!
 //! Most puts change one link, that of the key's leaf or a vacant entry of a leaf array, or one pair of an inline leaf
-//! array. In a group of such puts, each is decided, its leaf is written or its pair is stored, marked, under its
-//! lock, which stays held. Then
+//! array. Each put of a group is decided under its lock, which stays held; its leaf is written, or its pair is stored
+//! with a mark. Then
 //!
 //! 1. one fence makes all leaves and pairs durable; the pairs' marks are cleared, then the locks on their arrays are
 //!    released;
@@ -43,9 +43,10 @@ use std::ops::ControlFlow;
 const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Applies edits to at most [`GROUP`](art::GROUP) keys in order, until `each` breaks. All applied edits are
-    /// durable when this returns: with 2 fences for those that go together, 1 if all of them are pairs, and as many
-    /// write-backs as each has alone, or fewer if links or pairs share a line.
+    /// Applies edits to at most [`GROUP`](art::GROUP) keys in order, until `each` breaks. All applied edits are durable
+    /// when this returns: with 2 fences for those that go together, 1 if all of them are pairs, one more wherever a
+    /// pair waits for a line that pairs before it have filled, and as many write-backs as each has alone, or fewer if
+    /// links or pairs share a line.
     pub(crate) fn edit_group(
         &self,
         keys: &[&[u8]],
