@@ -41,8 +41,8 @@ pub struct Refill<'b, K, V> {
 }
 
 impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
-    /// An empty buffer for the range between the bounds. The first call of [`next`](ReadAhead::next) fails for a
-    /// range of keys in an index with another order ([`Error::Unordered`]).
+    /// An empty buffer for the range between the bounds. The first call of [`next`](ReadAhead::next) fails if the order
+    /// is not that of the keys, unless both bounds are open ([`Error::Unordered`]).
     pub fn new(order: Order, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> ReadAhead<K, V> {
         let refused = order.take_range(lower, upper).err();
         ReadAhead {
@@ -132,8 +132,8 @@ impl<K, V> fmt::Debug for ReadAhead<K, V> {
 ///
 /// # Errors
 ///
-/// [`Error::Heap`] if `key` lies before `from`. In a damaged pool keys may come in any order, and the next batch
-/// could be the same one again, for ever.
+/// [`Error::Heap`] if `key` does not lie behind `from`. In a damaged pool keys may come in any order, and the next
+/// batch could be the same one again, for ever.
 pub fn behind(
     order: Order,
     key: &[u8],
@@ -157,7 +157,7 @@ pub fn behind(
 /// The bounds that contain exactly the keys with this prefix.
 pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let upper = match prefix.iter().rposition(|&byte| byte != 0xff) {
-        // No key is above all of these.
+        // No key is above all keys with this prefix.
         None => Bound::Unbounded,
         Some(last) => {
             let mut after = prefix[..=last].to_vec();

@@ -1,8 +1,10 @@
 //! Bulk building: a new index from sorted pairs.
 //!
-//! Ordinary writes make each key reachable and durable by itself. A build makes all objects privately, bottom-up,
-//! makes them durable by one fence for each thread, and gives the index its name by one store, the commit point. A
-//! crash leaves the whole index or none; the next recovery finds the objects of an unfinished build unreachable.
+//! Ordinary writes make each key reachable and durable by itself. A build makes all objects privately, makes them
+//! durable, and gives the index its name by one store, the commit point. A builder works bottom-up and with few fences
+//! (that of the radix trees, with one for each thread); an index that has no builder is filled by ordinary writes
+//! before it has a name. A crash leaves the whole index or none; the next recovery finds the objects of an unfinished
+//! build unreachable.
 //!
 //! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already
 //! accepts further ones by ordinary writes only.
@@ -153,7 +155,8 @@ impl<'p> Parts<'p> {
         self.others.is_empty()
     }
 
-    /// Passes all pairs of a build as one part, read in this thread.
+    /// Passes the first part to `read`, in this thread, as the only one: the caller has checked that [there is
+    /// one](Parts::is_one).
     ///
     /// # Errors
     ///
@@ -242,8 +245,9 @@ enum Work<'p, T> {
 pub trait Bulk: OnHeap {
     /// Builds an index under the root `name` from all pairs.
     ///
-    /// Durable when it returns. Costs one write-back per line written and one fence per part, besides those of the
-    /// root's name and of new pages. Waits for recovery if only that can make room, so the caller must hold no guard.
+    /// Durable when it returns. A radix tree costs one write-back per line written and one fence per part, besides
+    /// those of the root and its name and of new pages. Waits for recovery if only that can make room, so the caller
+    /// must hold no guard.
     ///
     /// # Errors
     ///

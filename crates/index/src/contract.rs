@@ -44,10 +44,10 @@ impl<T> Quiesced for T {}
 ///
 /// # Errors
 ///
-/// Every call returns [`Error::KeyTooLong`] for a key, or a bound of a scan, above [`MAX_KEY`](crate::MAX_KEY);
-/// [`write`](Index::write) returns [`Error::ValueTooLong`] when the edit decides to put a value above
-/// [`MAX_VALUE`](crate::MAX_VALUE); scans return [`Error::Unordered`] if the [order](Index::order) is not that of
-/// keys; all return [`Error::Heap`] when the pool is full or damaged.
+/// Calls that return a `Result` fail with [`Error::KeyTooLong`] for a key, or a bound of a walk or a scan, above
+/// [`MAX_KEY`](crate::MAX_KEY); [`write`](Index::write) returns [`Error::ValueTooLong`] when the edit decides to put a
+/// value above [`MAX_VALUE`](crate::MAX_VALUE); scans return [`Error::Unordered`] if the [order](Index::order) is not
+/// that of keys; all return [`Error::Heap`] when they meet damage in the pool, and writes also when it is full.
 pub trait Index: Send + Sync {
     /// Returns the key's value.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error>;
@@ -126,8 +126,8 @@ pub trait Index: Send + Sync {
     #[inline]
     fn maintain(&self) {}
 
-    /// Merges all buffered writes in this thread, if the index buffers and merges writes: its costs and space are
-    /// then those of everything written. Does nothing in other indexes. The caller must hold no guard.
+    /// Merges all buffered writes in this thread, if the index buffers and merges writes, so that costs and space
+    /// measured afterwards include everything written. Does nothing in other indexes. The caller must hold no guard.
     fn settle(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -23,8 +23,8 @@
 /// }
 /// ```
 ///
-/// Methods that are not named, here `multi_get` and others, keep the contract's defaults, which use `get`, `write`,
-/// `scan` and `check`. For an index that may have no order of keys, name `order` and `walk` too.
+/// Methods that are not named, here `multi_get` and others, keep the contract's defaults, which use `get`, `write` and
+/// `scan`, or do nothing. For an index that may have no order of keys, name `order` and `walk` too.
 #[macro_export]
 macro_rules! delegate {
     (@get $($to:tt)+) => {

@@ -1,8 +1,8 @@
 //! Edits: how a write changes a key's current value.
 //!
-//! Every write operation is one edit: the index finds the key, asks the edit for a decision, and applies it
-//! atomically, as if under a lock on the key. An index with locks asks once, under the lock. A lock-free one asks,
-//! tries to publish, and asks again if another writer was faster.
+//! Every write operation is one edit: the index finds the key, asks the edit for a decision, and applies it atomically,
+//! as if under a lock on the key. An index with locks asks under the lock, in most cases once ([`Edit::decide`] says
+//! when again). A lock-free one asks, tries to publish, and asks again if another writer was faster.
 
 use crate::Error;
 use std::ops::ControlFlow;

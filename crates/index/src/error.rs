@@ -30,7 +30,7 @@ pub enum Error {
     /// it has failed, and may take effect when the database is opened again after a crash.
     #[error("this may not survive a power loss: {0}")]
     NotDurable(Box<dyn std::error::Error + Send + Sync>),
-    /// The keys of the pairs for a build do not ascend.
+    /// The keys of the pairs for a build do not ascend, or lie outside of their part.
     #[error("keys passed to a build must ascend and be unique")]
     OutOfOrder,
     /// The source of the pairs for a build has failed, and keeps the reason itself.

@@ -6,10 +6,10 @@
 //!
 //! The contract is [`Index`], in two parts. Every index has *point operations*: [`get`](Index::get),
 //! [`write`](Index::write), [`check`](Index::check), and [`walk`](Index::walk), which visits everything in an
-//! [order](Order) of the index's own and can continue where it stopped. An index whose order is that of the keys'
-//! bytes has *ordered scans* ([`scan`](Index::scan), [`range`](Index::range), [`prefix`](Index::prefix)); a hash
-//! table refuses them. All other calls are built on these. An index on a heap implements [`OnHeap`] and gets the
-//! contract.
+//! [order](Order) of the index's own and can continue where it stopped. An index whose order is that of the keys' bytes
+//! has *ordered scans* ([`scan`](Index::scan), [`range`](Index::range), [`prefix`](Index::prefix)); a hash table
+//! refuses them, except for a range without bounds, which is a walk. All other calls are built on these. An index on a
+//! heap implements [`OnHeap`] and gets the contract.
 
 mod ahead;
 mod bulk;

@@ -13,7 +13,7 @@ pub struct Merges {
     pub merging: u64,
     /// The phase of the running merge; `idle` if there is none.
     pub phase: &'static str,
-    /// Number of parts of its first phase; 0 if there is none.
+    /// Number of parts of the running merge's first phase; 0 if no merge runs.
     pub parts: u64,
     /// Number of completed parts.
     pub parts_done: u64,

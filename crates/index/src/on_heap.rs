@@ -1,7 +1,7 @@
 //! The trait that an index on a heap implements, from which the contract follows.
 //!
-//! All of them share the limits on keys and values, and the retry of a write that found the pool full while recovery
-//! was still looking for room.
+//! All indexes on a heap share the limits on keys and values, and the retry of a write that found the pool full while
+//! recovery or the reclamation of retired objects could still make room.
 
 use crate::contract::write_each;
 use crate::{
@@ -109,7 +109,7 @@ pub trait OnHeap: Send + Sync + Sized {
     /// If the pool is full or damaged. Nothing was changed then.
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error>;
 
-    /// Applies edits to these keys in order, until `each` breaks: it is called once for each key, perhaps under the
+    /// Applies edits to these keys in order, until `each` breaks: `each` is called once for each key, perhaps under the
     /// locks of those before it. All are durable when this returns.
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
         // The edit itself reports any fault.
@@ -135,7 +135,8 @@ pub trait OnHeap: Send + Sync + Sized {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault>;
 
-    /// Called after a write that has changed something, when its guard is gone: for work that may be postponed.
+    /// Called after writes that have changed something, when their guard is gone, and by [`Index::maintain`]: for work
+    /// that may be postponed.
     #[inline]
     fn wrote(&self) {}
 
@@ -313,7 +314,7 @@ impl<I: OnHeap> Index for I {
     }
 }
 
-/// Keys compared with their gets under one guard.
+/// Maximum number of keys that a check compares with their gets under one guard.
 const KEYS_PER_GUARD: usize = 100_000;
 
 /// Checks that each key that a walk finds comes behind the one before, and that a get finds the same value.
@@ -321,7 +322,8 @@ fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
     let mut keys = 0;
     let mut behind: Option<Vec<u8>> = None;
     loop {
-        // References that a walk keeps for its visitor end with its guard.
+        // Memory that a walk keeps for its visitor is freed only with its guard, so a guard covers a bounded number of
+        // keys.
         let guard = heap::pin();
         let mut last: Option<&[u8]> = None;
         let mut left = KEYS_PER_GUARD;
@@ -381,7 +383,7 @@ impl Limited<'_> {
 impl Edit for Limited<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
-        // An overtaken index asks again: the last answer counts.
+        // The index may ask again: the last answer counts.
         self.too_long = None;
         if action == Action::Put && self.edit.value().len() > MAX_VALUE {
             self.too_long = Some(self.edit.value().len());

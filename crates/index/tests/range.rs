@@ -170,7 +170,7 @@ fn a_range_goes_on_among_changes() {
     assert!(seen.iter().copied().eq(0..1000));
 }
 
-/// A model whose scans fail after a number of keys.
+/// A model whose scans fail when they reach the key of this number.
 struct Failing(ModelIndex, usize);
 
 impl Index for Failing {

@@ -1,4 +1,4 @@
-//! Inserts and gets of random pairs: the program whose instructions `docs/performance.md` counts.
+//! Reads and writes of random pairs: the program whose instructions `docs/performance.md` counts.
 //!
 //! ```text
 //! cargo build --profile profiling -p wollemi-roart --example steps
@@ -9,9 +9,9 @@
 //!
 //! Instead of `get_all`, `multi_get_all`, `insert_all`, `load_all` (inserts of 32 at once), `update_all`,
 //! `update_many_all` and `remove_all` can be counted; the keys can be `u64` or `dense` (ascending numbers of eight
-//! bytes) instead of `str` (keys of 4 to 128 printable bytes). With `durable` after that, write-backs and fences are
-//! issued; with `counted`, their number is printed instead of times. A final number sets how many keys exist before.
-//! Inserts, loads and updates take turns, several rounds of them.
+//! bytes) instead of `str` (keys of 4 to 128 printable bytes). With `durable` after the kind of keys, write-backs and
+//! fences are issued; with `counted`, their number is printed instead of times. A final number sets how many keys exist
+//! before the measurement. Inserts, loads and updates take turns, several rounds of them.
 
 use heap::Heap;
 use index::{Action, Edit, Edits, Index, Upsert};

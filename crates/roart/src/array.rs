@@ -7,7 +7,7 @@
 //! I1 An entry changes by one store, under the array's lock.
 //! I2 All keys of an array begin with the bytes that lead to its slot. The array may move down, when a node is put
 //!    above it (under the array's lock), but never up: a scan that holds its link may rely on its contents.
-//! I3 A published array has at least two leaves, a full one at most [`CAPACITIES`]'s last.
+//! I3 A published array has at least two leaves, and at most [`MAX_LEAVES`].
 //! I4 The lock is the only volatile metadata: the entries show which of them are in use.
 //!
 //! The smallest class fills half a line, so that it can share its line with the leaf that made it necessary.
@@ -60,7 +60,7 @@ fn class_for<V: Variant>(count: usize) -> Option<usize> {
     (smallest..CAPACITIES.len()).find(|&class| count <= CAPACITIES[class])
 }
 
-/// Number of entries of the array that a link leads to.
+/// Number of entries of the array that a link leads to; 0 if the link has a class that does not exist.
 #[inline(always)]
 pub(crate) fn capacity_of(link: Link) -> usize {
     CAPACITIES
@@ -129,7 +129,8 @@ impl<'g> ArrayRef<'g> {
         lock.check_stale(media, heap.generation(), || self.check_entries(heap, link, path))
     }
 
-    /// Checks that the entries can be those of an array to which `path` leads.
+    /// Checks that the array has at least two entries, that all are leaves, and that the key of the first one begins
+    /// with `path`.
     #[cold]
     #[inline(never)]
     fn check_entries<M: Media>(&self, heap: &Access<M>, link: Link, path: &[u8]) -> Result<(), Fault> {
@@ -250,7 +251,7 @@ pub(crate) enum DraftEntry<'e, 'h> {
     New(Flushed<'e, 'h, Leaf>, u16),
 }
 
-/// The place of a new object, and its length: the caller gives it back if it does not link it.
+/// The place of a new object, and its length. The caller gives this space back if it does not link the object.
 pub(crate) type Extent = (Offset, usize);
 
 /// Builds the smallest array that holds `entries`.

@@ -80,7 +80,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if let Some(fault) = array::fault::<M, V>(&array, item.link, &self.heap) {
             report(faults, item.link, fault);
         }
-        // Nothing else in it is followed: it could lead back here.
+        // Links of other kinds are faults and not followed: they could lead back here.
         let leaves = array
             .leaves(self.heap.media())
             .filter(|link| link.kind() == Kind::Leaf);
@@ -164,7 +164,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 in_array: false,
             });
         }
-        // The prefix is that of all keys below; leaves and arrays compare it themselves.
+        // All keys below have the prefix. This compares it with one of them; the checks of leaves and inline leaf
+        // arrays compare each key with the prefix of the node right above it.
         let below = self.any_leaf(node)?;
         if let Some(path) = below.as_ref().and_then(|leaf| leaf.key().get(..level))
             && !path.ends_with(prefix.as_bytes())
@@ -175,7 +176,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 "the node's prefix does not match the keys below",
             );
         }
-        // A crash during a removal, or a full pool, may leave one.
+        // A crash during a removal, or a full pool, may leave a node with one child, but not without any.
         if item.parent.is_some() && count == 0 {
             report(faults, item.link, "an inner node without children");
         }

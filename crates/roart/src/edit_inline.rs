@@ -12,7 +12,8 @@ use heap::Error;
 use index::{Action, Edit, Value};
 use pmem::{Locked, Media, Purpose, persist_scope};
 
-/// Maximum number of keys, one of which is not short, that move from an inline leaf array into a leaf array.
+/// Maximum number of keys, the written one included, that move from an inline leaf array into one leaf array when the
+/// written key or its value is not short.
 const CONVERT: usize = MAX_LEAVES / 2;
 
 /// The array to write to, locked, and the first byte of all its keys.
@@ -93,9 +94,11 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(Some(action))
     }
 
-    /// Replaces the array, without the key `replaced`, by objects that hold the new key too: a larger array, or a
-    /// smaller one if many entries are of removed keys; a node above it, if the key parts from all the others;
-    /// otherwise leaf arrays, or smaller inline ones, below a node. Costs 2 fences.
+    /// Replaces the array by objects that also hold the written pair; `replaced` is its key if the array has it. A
+    /// short pair gets another inline leaf array if that is full enough ([`Fill::Tight`]): one of the same class or
+    /// above, or of any class if the key lacks bytes that all others share. Otherwise, if the key parts from all others
+    /// before the byte at which these differ, a node is put above the array, which stays; else the keys go into a
+    /// single leaf, a leaf array, or smaller arrays below a node. Costs 2 fences.
     fn rebuild_inline(
         &self,
         target: Target<'_, '_, M>,
@@ -135,7 +138,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             let least = if !array.takes(new.0, place.level + 1, media) {
                 0
             } else if (used - others) * 8 < shape.capacity() {
-                // Otherwise the next key would not find room either.
+                // Few entries are of removed keys: in an array of the same class the next key would find no room
+                // either.
                 shape.class + 1
             } else {
                 shape.class
@@ -202,8 +206,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         })
     }
 
-    /// Removes a present key. Costs 1 write-back and 1 fence; if few keys are left, a smaller array costs its lines,
-    /// the slot's, and 2 fences.
+    /// Removes a present key. Costs 1 write-back and 1 fence; if few keys are left, a smaller array replaces this one,
+    /// for a write-back of each of its lines and of the slot's, and 2 fences.
     fn remove_inline(
         &self,
         target: Target<'_, '_, M>,
@@ -229,7 +233,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             locked.retire();
             return Ok(());
         }
-        // Only at some of these counts, since keys may lie too close together for a smaller array.
+        // A smaller array is tried only at powers of two: keys may lie too close together for one, and then each
+        // removal would try in vain.
         if left * 8 <= shape.capacity() && left.is_power_of_two() {
             let others = array.pairs(media).filter(|(other, _)| *other != word);
             let pairs: Vec<_> = others.collect();

@@ -45,8 +45,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 Child::New(leaf, Kind::Leaf, 0),
             );
             let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], &mut children)?;
-            // Before the fence: no other store is ordered with a publication past the cache (see `streaming` in the
-            // tests), and another thread could reach the copy while it saw the node in use.
+            // Before the fence, which alone orders this store with a publication that bypasses the cache
+            // (`tests/streaming.rs`). Otherwise another thread could reach the copy while it still sees the node in
+            // use.
             locked.condemn();
             let fenced = batch.fence();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -165,8 +166,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         array.prefetch_leaves(self.heap);
-        // Below a small node, which such a split may have made, nearly all keys may continue together again and
-        // again.
+        // Below a small node, which such a split may have made, nearly all keys may continue together again and again:
+        // their array gets room for further ones.
         let max = match parent.at.kind() {
             Kind::N4 | Kind::N16 => ROOM,
             _ => MAX_LEAVES - 1,

@@ -25,7 +25,8 @@
 //!    a leaf array, it may move down, but never up.
 //! I5 A published array has at least one key. The count of present keys is volatile.
 //!
-//! This file has the object; `build` makes new ones, `edit` writes, `scan` reads in order.
+//! This file has the object; `build` makes new ones, `scan` reads in order, `check` finds faults. The writers are
+//! `edit_inline` and `together`.
 
 mod build;
 mod check;
@@ -459,7 +460,7 @@ impl<'g> InlineRef<'g> {
         prefetch(&self.slots[self.shape.home(key) * PER_LINE]);
     }
 
-    /// Prefetches a line, if it exists.
+    /// Prefetches a line; the array may end before it.
     #[inline(always)]
     pub(crate) fn prefetch_line(&self, line: usize) {
         prefetch(self.slots.as_ptr().wrapping_add(line * PER_LINE));

@@ -1,9 +1,9 @@
 //! ROART: a range-query optimized persistent adaptive radix tree (FAST'21).
 //!
 //! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short pairs
-//! themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`, `write`) or several
-//! at once (`together`), structure modifications (`grow`, `shrink`, `subtree`), building from sorted pairs (`bulk`);
-//! the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
+//! themselves (`inline`); reads without locks (`read`, `scan`), writes of one key (`locate`, `write`, `edit_inline`) or
+//! of several together (`together`), structure modifications (`grow`, `shrink`, `subtree`), building from sorted pairs
+//! (`bulk`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
 //! `docs/deviations.md` lists deviations and their reasons.
 //!
 //! It is not an `art::Radix`, whose walks reach one leaf per slot: here a slot may hold an array of leaves, or pairs

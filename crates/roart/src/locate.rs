@@ -4,9 +4,9 @@
 //! has compared them all may therefore lock the node later and still be right; only the contents of the node's slots
 //! may have changed meanwhile, and whether the node is obsolete.
 //!
-//! Bytes that do not fit a node's prefix are found only in a leaf below it. A writer that then finds its key has
-//! compared them with that leaf. So the walk skips them, and only a writer that does not find its key looks at such a
-//! leaf ([`Writer::has_passed_rightly`]).
+//! Bytes that do not fit a node's prefix are found only in a leaf below it. A writer that finds its key at the end of
+//! the walk has compared the whole key, these bytes included. So the walk skips them, and only a writer that does not
+//! find its key compares them with a leaf below ([`Writer::has_passed_rightly`]).
 //!
 //! For the same reason a walk may start at any node that a read for the key has reached under the same guard, without
 //! comparing: a writer that finds its key there is right. One that does not restarts at the root, unless the read has
@@ -108,7 +108,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok((self.index.root, Node::at(self.heap, self.index.root)?, 0))
     }
 
-    /// Compares `key` with the string of `node` from byte `from` to the node's level, unless that is postponed.
+    /// Compares `key` with the string of `node` from byte `from` to the node's level. Bytes that the node does not
+    /// store count as equal at first, and are noted in `passed`; if the writer has to look at them, they are compared
+    /// with those of a leaf below. Returns `None` if there is no such leaf.
     fn shared(
         &self,
         (link, node): (Link, Node<'g>),
@@ -134,8 +136,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }))
     }
 
-    /// Whether the key has the bytes that the walk has skipped, if it has skipped any. If not, or if that is unknown,
-    /// the next walk compares all of them; after a walk that started below the root, it starts at the root.
+    /// Whether the key has the bytes that the walk has skipped, if it has skipped any. If it does not, or if that is
+    /// unknown, returns `false`, and the caller starts over: the next walk compares all of them, or, after a walk that
+    /// started below the root, starts at the root.
     pub(crate) fn has_passed_rightly(&self) -> Result<bool, Fault> {
         if self.begun_below.get() {
             return Ok(false);
@@ -152,8 +155,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     }
 
     /// Locks the slot by which `child` hangs. The caller holds the child's lock and the child is not obsolete, so it
-    /// hangs somewhere on the key's path and stays there until the caller changes that. Locks are taken only from the
-    /// child upward, here and everywhere, so that waits cannot form a cycle.
+    /// hangs somewhere on the key's path and stays there until the caller changes that. Here and everywhere, a thread
+    /// waits only for locks above those that it holds, so that waits cannot form a cycle.
     pub(crate) fn lock_parent(&self, child: Link) -> Result<Parent<'g, M>, Fault> {
         let mut tries = Tries::default();
         loop {
@@ -165,8 +168,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
     }
 
-    /// Why something was missed at this node: between condemning the node and publishing its successor, the thread
-    /// that replaces it holds its lock.
+    /// Why something was not found at this node: [`Missed::Held`] if its lock is held, since the thread that replaces a
+    /// node holds the lock from before it condemns the node until it has published the successor.
     pub(crate) fn missed_beside(&self, node: Node<'_>) -> Missed {
         Missed::beside(&node.header().lock, self.heap.media(), self.heap.generation())
     }
@@ -210,8 +213,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// The way of `key` from the node at `link`, to which `depth` bytes lead, on; `None` if there is no leaf, as in
-    /// [`any_leaf`](Self::any_leaf).
+    /// The way of `key` downward from the node at `link`, to which `depth` bytes lead; `None` if there is no leaf, as
+    /// in [`any_leaf`](Self::any_leaf).
     pub(crate) fn way_along(
         &self,
         (mut link, mut depth): (Link, usize),
@@ -237,9 +240,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         way.transpose()
     }
 
-    /// A leaf below `node`; `None` if a concurrent change emptied the nodes on the way, or only pairs without leaves
-    /// are there. The leaf is there for the bytes that all keys below the node share: no caller depends on its being
-    /// reachable, so no link is persisted.
+    /// A leaf below `node`, by the first child of each node; `None` if a concurrent change emptied a node on this way,
+    /// or the way ends at an inline leaf array. Callers use only the leaf's bytes that all keys below the node share.
+    /// None depends on the leaf's being reachable, so no link is persisted.
     pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Fault> {
         let media = self.heap.media();
         let first = |node: &Node<'_>| -> Link {
@@ -257,8 +260,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = node.header().level(media);
         loop {
             match link.kind() {
-                // Inline leaf arrays have none, and no caller needs one there: all bytes before such an array are in
-                // the prefix of the node above it.
+                // An inline leaf array has no leaves, and no caller needs one there: all bytes before such an array are
+                // in the prefix of the node above it.
                 Kind::Null | Kind::Inline => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {
@@ -280,7 +283,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
-/// A node whose own level is below that in its link.
+/// A node whose own level is lower than the number of bytes that the link to it skips.
 pub(crate) const UNFIT_PREFIX: Fault = Fault {
     what: "node's prefix",
     offset: 0,

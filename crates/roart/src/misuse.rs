@@ -47,7 +47,7 @@ misuse! {
 }
 
 misuse! {
-    /// Nor does a value outlive the index.
+    /// A value does not outlive the index.
     value_after_the_index "E0505" {
         "let value = index.get(b\"key\", &guard).unwrap().unwrap();
         assert_eq!(&*value, b\"longer than a word\");
@@ -60,7 +60,7 @@ misuse! {
 }
 
 misuse! {
-    /// Entries visited by a scan do not outlive its guard either.
+    /// Entries visited by a scan do not outlive its guard.
     visited_after_the_guard "E0505" {
         "let mut seen = Vec::new();
         index

@@ -9,7 +9,7 @@ use index::Value;
 use pmem::{Fault, Link, Media};
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Reads all `keys`, of any length, and reports the result for each.
+    /// Reads all `keys`, however many, and reports the result for each.
     #[inline]
     pub(crate) fn read_many<'g>(
         &'g self,
@@ -25,9 +25,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// Takes the walks of at most [`GROUP`] keys to their slots, and prefetches the objects there. For reads, a link
-    /// to an array is replaced by the only candidate leaf, if there is just one, and by null if no leaf can be the
-    /// key's.
+    /// Takes the walks of at most [`GROUP`] keys to their slots, and prefetches the objects there. For reads, a link to
+    /// an array is replaced by the link to the only leaf with the key's fingerprint, if there is just one. For writes
+    /// and for prefetches alone, it is replaced by null if no leaf has that fingerprint.
     #[inline(always)]
     pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<Walks, Fault> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
@@ -42,7 +42,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                         None => *link = Link::NULL,
                     }
                 } else if let Some(only) = array.candidate(&self.heap, key) {
-                    // From here on it is treated like a direct child; several candidates are rare and looked up
+                    // From here on the leaf is treated like a direct child. Several candidates are rare, and compared
                     // later.
                     *link = only;
                     prefetch_leaf(&self.heap, only, key);

@@ -34,7 +34,7 @@ persistent! {
     #[derive(Debug)]
     pub(crate) struct Header [size: 32] {
         pub(crate) lock: GenerationLock,
-        meta: PWord,            // level:32 | of an N4 key bytes, used without entry compression only; else its kind:32
+        meta: PWord,            // level:32 | N4: key bytes, used without entry compression only; others: kind:32
         pub(crate) ends: PSlot, // the leaf of the key that ends at this level
         prefix: PWord,          // Prefix
     }
@@ -78,8 +78,8 @@ impl Header {
     }
 }
 
-/// The stored form of the node's kind: one flipped bit in a link turns an N16 into an N48 or an N256. An N4 has its
-/// key bytes there instead; its kind differs from every other by more than one bit.
+/// The stored form of the node's kind: one flipped bit in a link turns an N16 into an N48 or an N256. An N4 has its key
+/// bytes there instead; its kind differs from those of the other nodes by more than one bit.
 fn kind_word(kind: Kind) -> u64 {
     match kind {
         Kind::N4 => 0,
@@ -153,7 +153,8 @@ impl N256 {
 }
 
 impl N16 {
-    /// Prefetches the entries' lines beside that of the key bytes, which select the entry.
+    /// The child for `byte`, if a key byte leads to it. Prefetches the entries' lines, since the key bytes are in
+    /// another one.
     #[inline(always)]
     fn hinted<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
         prefetch(&self.slots[0]);
@@ -342,8 +343,8 @@ impl<'g> Node<'g> {
         lock.check_stale(heap.media(), heap.generation(), || self.check_slots(heap))
     }
 
-    /// Checks that the slots can be those of a node of this kind. The leftovers of a crash or a full pool are sound
-    /// too.
+    /// Checks that the slots can be those of a node of this kind. A node with one child is sound too: a crash or a full
+    /// pool may leave it.
     #[cold]
     #[inline(never)]
     fn check_slots<M: Media>(&self, heap: &Access<M>) -> Result<(), Fault> {
@@ -369,7 +370,7 @@ impl<'g> Node<'g> {
         if !ends.is_null() && !is_leaf {
             return Err(self.fault("leaf of the key that ends at a node", heap));
         }
-        // Only the root may have none.
+        // Only the root may have no children.
         if children == 0 && ends.is_null() && header.level(media) > 0 {
             return Err(self.fault("node without children", heap));
         }
@@ -504,9 +505,9 @@ pub(crate) struct Vacant<'g> {
 }
 
 impl Vacant<'_> {
-    /// Sets the hint for the entry (I4), before the fence that makes the leaf durable: no other store is ordered with
-    /// a publication past the cache, so otherwise a scan could find a key that a get does not. Until then the entry
-    /// is for no byte.
+    /// Sets the hint for the entry (I4). Called before the fence that makes the leaf durable, since only a fence orders
+    /// this store with a publication that bypasses the cache; otherwise a scan could find a key that a get does not.
+    /// Until the publication the hint leads to an empty entry.
     pub(crate) fn name<V: Variant, M: Media>(&self, media: &M) {
         match self.node.0 {
             InnerRef::N16(inner) if V::EC => inner.set_key(media, self.entry, self.byte),

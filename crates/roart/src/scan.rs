@@ -1,15 +1,16 @@
 //! Range reads in both directions.
 //!
 //! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
-//! deep). A short queue (`queue`) lies between the walk and the visitor: objects that enter it are prefetched, and
-//! the leaves of an array half way through, so that the misses of a scan overlap. The walk stops at an inner node
-//! until the queue has reached it. The leaves of several arrays are read together (`leaves`), and sorted array by
-//! array (`sort`, §3.2).
+//! deep). A short queue (`queue`) lies between the walk and the visitor: objects that enter it are prefetched, and the
+//! leaves of an array once it has arrived, so that the misses of a scan overlap. The walk stops at an inner node until
+//! the queue has reached it. The leaves of several arrays are read together (`leaves`), and sorted array by array
+//! (`sort`, §3.2).
 //!
-//! An inline leaf array (`inline`) is read line by line when the walk reaches it; the next ones in the queue have
-//! been prefetched.
+//! An inline leaf array (`inline`) is read line by line when it leaves the queue; the next ones in the queue have been
+//! prefetched.
 //!
-//! Along a bound the walk compares strings and omits what lies outside; everywhere else it compares nothing.
+//! Along a bound the walk compares strings and omits what lies outside. Below a node that it cannot place so, it
+//! compares each key with the bound; everywhere else, none.
 
 mod bounds;
 mod leaves;

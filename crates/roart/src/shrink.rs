@@ -16,7 +16,7 @@ use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, damaged, no_memory, sa
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
-/// Number of attempts of a node with one child to collapse while its child is locked by others.
+/// Maximum number of attempts to collapse a node whose one child is locked by other threads.
 const MAX_TURNS: u32 = 1000;
 
 /// Maximum number of leaves of a subtree that becomes one leaf array again: half of an array's capacity.
@@ -129,9 +129,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(())
     }
 
-    /// The one remaining child takes the node's place. An array does so as a copy: the array itself would accept keys
-    /// that do not belong where a scan has found it. Returns the lock if the array's lock is taken (locks are only
-    /// waited for from the child upward) or there is no memory.
+    /// The one remaining child, other than `without`, takes the node's place. An array does so as a copy: the array
+    /// itself would accept keys that do not belong where a scan has found it. Returns the lock if no child remains, if
+    /// the array's lock is taken (locks are only waited for from the child upward), or if there is no memory.
     fn collapse<'g>(
         &self,
         place: &Place<'g>,
@@ -248,8 +248,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         Ok(None)
     }
 
-    /// Replaces a node with few leaves below it by one leaf array (the reverse of a split). Returns the lock if there
-    /// are too many leaves, or other objects, or a child's lock is taken, or there is no memory.
+    /// Replaces a node with few keys below it by one leaf array or inline leaf array (the reverse of a split). Returns
+    /// the lock if there are too many keys, or other objects than leaves and arrays, or pairs that fit no inline leaf
+    /// array, or a child's lock is taken, or there is no memory.
     fn merge<'g>(
         &self,
         place: &Place<'g>,

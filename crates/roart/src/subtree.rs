@@ -1,8 +1,7 @@
 //! Subtrees rebuilt from keys: the common part of splits, merges and conversions of leaf arrays.
 //!
-//! A single key becomes a leaf. Short pairs go into an inline leaf array; other keys, with pairs among them, into a
-//! leaf array; if neither is possible, a node at the first byte that not all share is put over the groups by that
-//! byte.
+//! A single key becomes a leaf. If all are short pairs, they go into an inline leaf array, otherwise into a leaf array.
+//! If they do not fit, they are grouped by the first byte that not all share, below a node at that byte.
 //!
 //! A build that fails for lack of memory leaves nothing behind: drafts are dropped with their tokens, and objects
 //! that had become part of something larger are retired.
@@ -26,7 +25,7 @@ pub(crate) enum Member<'a> {
     Pair(u8, KeyWord, u64),
     /// A reachable leaf, by a link tagged as in a leaf array; and its pair, if it is a short one.
     Leaf(LeafRef<'a>, Link, Option<(KeyWord, u64)>),
-    /// The key and value that a write adds.
+    /// A new key and its value.
     New(&'a [u8], &'a [u8]),
 }
 
@@ -91,7 +90,7 @@ pub(crate) struct Top<'e, 'h> {
 pub(crate) struct Built {
     /// New objects that are part of others by now: place and length.
     adopted: Vec<Extent>,
-    /// Leaves that have become pairs, or part of nothing new.
+    /// Leaves whose pairs are now in an inline leaf array.
     replaced: Vec<(Link, usize)>,
 }
 
@@ -126,14 +125,14 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Subtrees { heap, max, variant }
     }
 
-    /// The member for a leaf of a node. The caller holds the lock on it.
+    /// The member for a leaf of a node, whose lock the caller holds.
     pub(crate) fn leaf_member(&self, link: Link) -> Result<Member<'h>, Fault> {
         let leaf = LeafRef::at(self.heap, link)?;
         let print = fingerprint(leaf.key());
         Ok(Self::member(self.heap, leaf, link.with_tag(leaf_tag(print))))
     }
 
-    /// The member for a leaf of an array, whose fingerprint is in the link. The caller holds the lock on it.
+    /// The member for a leaf of an array, whose lock the caller holds. The link has the leaf's fingerprint.
     pub(crate) fn entry_member(&self, link: Link) -> Result<Member<'h>, Fault> {
         Ok(Self::member(self.heap, LeafRef::at(self.heap, link)?, link))
     }
@@ -219,7 +218,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Ok((leaf.flush(batch), place))
     }
 
-    /// Drafts an inline leaf array for the members, whose pairs it contains.
+    /// Drafts an inline leaf array with these pairs, and notes the leaves of `members` as replaced by it.
     pub(crate) fn draft_image<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,

@@ -1,8 +1,8 @@
 //! Several writes in one group: their walks go side by side, and most of them become durable together (group commit).
 //!
 //! Most puts change one link, that of the key's leaf or a vacant entry of a leaf array, or one pair of an inline leaf
-//! array. In a group of such puts, each is decided, its leaf is written or its pair is stored, marked, under its
-//! lock, which stays held. Then
+//! array. Each put of a group is decided under its lock, which stays held; its leaf is written, or its pair is stored
+//! with a mark. Then
 //!
 //! 1. one fence makes all leaves and pairs durable; the pairs' marks are cleared, then the locks on their arrays are
 //!    released;
@@ -10,11 +10,11 @@
 //! 3. one fence makes all links durable, and only then are the marks cleared, the locks released and the replaced
 //!    leaves retired.
 //!
-//! If the group has filled the last entry of a line, a pair in a later line needs a fence first, since a crash must
-//! not keep it without the pairs there; the group goes on afterwards.
+//! If pairs of the group have filled a line, a pair whose search passes that line needs a fence first: a crash must not
+//! keep it without the pairs in the line (`inline`, I2). The group goes on after that fence.
 //!
-//! To other threads each looks like a single write. A write of any other kind, or with an unexpected state, ends the
-//! group and is applied alone after it.
+//! To other threads each write looks like a single one. A write of any other kind, or one whose lock is taken or whose
+//! place has changed, ends the group and is applied alone after it.
 //!
 //! I1 A thread that holds a group's locks waits for no lock.
 //! I2 A group stores into a slot only once, and contains the key of a leaf only once. It may contain the key of a
@@ -43,9 +43,10 @@ use std::ops::ControlFlow;
 const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Applies edits to at most [`GROUP`](art::GROUP) keys in order, until `each` breaks. All applied edits are
-    /// durable when this returns: with 2 fences for those that go together, 1 if all of them are pairs, and as many
-    /// write-backs as each has alone, or fewer if links or pairs share a line.
+    /// Applies edits to at most [`GROUP`](art::GROUP) keys in order, until `each` breaks. All applied edits are durable
+    /// when this returns: with 2 fences for those that go together, 1 if all of them are pairs, one more wherever a
+    /// pair waits for a line that pairs before it have filled, and as many write-backs as each has alone, or fewer if
+    /// links or pairs share a line.
     pub(crate) fn edit_group(
         &self,
         keys: &[&[u8]],
@@ -54,7 +55,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> ControlFlow<()> {
         // The edit itself reports any fault.
         let walks = self.walk_group::<false>(keys).ok();
-        // If bytes were skipped, a writer that does not find the key there has to restart.
+        // A walk that has skipped bytes is of use only if its key is probably there: a writer that does not find the
+        // key has to restart.
         let above = |i: usize| {
             let likely = |walks: &&Walks| walks.is_whole[i] || has_home(walks.links[i]);
             walks.as_ref().filter(likely).map(|walks| Above {
@@ -94,7 +96,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                             return Ok(action);
                         }
                         group.commit();
-                        // From the root: the walk that could check the skipped bytes is over.
+                        // From the root: `join` may have used up the note of skipped bytes (`Writer::passed`).
                         writer.edit(None, edit)
                     });
                 }
@@ -127,7 +129,7 @@ struct GroupCommit<'e, 'g, M: Media, P: Publication> {
     settled: usize,
     /// Maximum number of writes that can join.
     max: usize,
-    /// Bytes of their values.
+    /// Bytes of the values in `puts`.
     bytes: usize,
     publish: PhantomData<P>,
 }
@@ -144,7 +146,7 @@ struct Put<'e, 'g, M: Media> {
     leaf: Flushed<'e, 'g, Leaf>,
     slot: &'g PSlot,
     tag: Tag,
-    /// The object there now, and its length.
+    /// The leaf there now, and its length.
     replaced: Option<(Link, usize)>,
     /// The lock on the slot, unless an earlier put has it.
     locked: Option<Locked<'g, M>>,
@@ -161,8 +163,8 @@ impl<'e, 'g, M: Media, P: Publication> GroupCommit<'e, 'g, M, P> {
         self.puts.is_empty() || len <= BYTES
     }
 
-    /// Takes a lock, through `try_lock`, which fails if the group has it: then returns `Some(None)`. Returns `None`
-    /// if another thread has it.
+    /// Takes a lock, through `try_lock`, which fails if the group has it: then returns `Some(None)`. Returns `None` if
+    /// another thread has it, or the object is obsolete.
     fn lock(
         &self,
         lock: &GenerationLock,
@@ -240,7 +242,7 @@ impl<'e, 'g, M: Media, P: Publication> GroupCommit<'e, 'g, M, P> {
             for (link, ..) in &mut stored {
                 let _durable = link.take().map(|link| link.durable(&links));
             }
-            // All marks are cleared before the first lock is released, which others may share.
+            // All marks are cleared before the first lock is released: several puts may share it.
             for (_, locked, _) in &mut stored {
                 drop(locked.take());
             }
@@ -263,13 +265,15 @@ struct Home<'g, M: Media> {
     tag: Tag,
     /// The key's leaf, and the link to it.
     old: Option<(Link, LeafRef<'g>)>,
-    /// The lock on the slot, unless the group holds it: then the group stores into nothing below.
+    /// The lock on the slot; `None` if the group holds it already. If it is new, the group stores into no slot under it
+    /// yet.
     locked: Option<Locked<'g, M>>,
 }
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// Decides the edit and adds it to the group, if it keeps the key unchanged or puts a leaf into an available
-    /// slot; otherwise returns `None` and has done nothing.
+    /// Asks the edit for its decision. Returns it if the edit keeps the key unchanged, or if it puts a leaf for which
+    /// there is a slot: then the put has joined the group. Otherwise returns `None` and has changed nothing, and the
+    /// edit must be asked again.
     fn join<'e>(
         &self,
         place: &Place<'g>,

@@ -10,8 +10,8 @@
 //!
 //! Writes of several keys may hold several locks (`together`).
 //!
-//! With all techniques on, an insert costs 2 write-backs and 2 fences for a leaf of up to a line, if nothing grows or
-//! is split.
+//! With all techniques on and if nothing grows or is split, an insert costs 2 write-backs and 2 fences for a leaf of up
+//! to a line, and 1 and 1 for a pair in an inline leaf array.
 
 use crate::Variant;
 use crate::array::{ArrayRef, Found, draft_pair};

@@ -16,11 +16,11 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) key: &'g [u8],
     /// The start of the first walk.
     pub(crate) above: Cell<Option<Above>>,
-    /// Whether the walk started there, and so has not compared the bytes above.
+    /// Whether the walk started there, and bytes before that start were not compared.
     pub(crate) begun_below: Cell<bool>,
-    /// The lowest node that the walk has reached without comparing all bytes, and its level.
+    /// The lowest node right above which the walk has skipped bytes without comparing them, and its level.
     pub(crate) passed: Cell<Option<(Node<'g>, usize)>>,
-    /// Whether a walk compares all bytes.
+    /// Whether walks compare all bytes, with those of a leaf where a node does not store them.
     pub(crate) looks: Cell<bool>,
     /// Whether a node kept its child because there was no memory for a copy.
     pub(crate) is_full: Cell<bool>,
@@ -30,9 +30,9 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
 #[derive(Clone, Copy)]
 pub(crate) struct Above {
     pub(crate) link: Link,
-    /// The depth of that walk.
+    /// Number of bytes that lead to the node, before those that its link skips.
     pub(crate) depth: usize,
-    /// Whether it has compared all bytes before that.
+    /// Whether the read has skipped none of these bytes.
     pub(crate) is_whole: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn none_removed(action: Action) -> Action {
     }
 }
 
-/// The aux of a link from a node at level `from` to one at level `to`, the present or future target of `link`.
+/// The aux of a link from a node at level `from` to one at level `to`; `link` is for the error.
 pub(crate) fn skip_between(from: usize, to: usize, link: Link) -> Result<u8, Error> {
     match to.checked_sub(from + 1) {
         Some(skip) => Ok(u8::try_from(skip).unwrap_or(LONG_SKIP)),

@@ -1,6 +1,6 @@
-//! Pools whose bytes were changed behind the program's back: `check`, with the heap's audit, finds every flipped bit.
-//! The conformance suite tests that every operation ends whatever a pool contains, and provides the seed and the
-//! scale.
+//! Pools whose bytes were changed behind the program's back: `check`, with the heap's audit, finds flipped bits, and
+//! operations that follow a flipped link harm no other object or key. The conformance suite tests that every operation
+//! ends whatever a pool contains, and provides the seed and the scale.
 
 use art::{Kind, Tagged};
 use heap::Heap;
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wollemi_roart::{Full, Roart, tracer};
 
-/// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and
-/// skipping prefixes.
+/// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves with values of eight bytes and with
+/// others, deep nodes, and nodes whose links skip bytes.
 fn entries() -> Entries {
     let mut model = every_kind_of_object();
     for i in 0..300u64 {
@@ -172,8 +172,8 @@ fn open(path: &Path) -> Option<Roart<Hardware, Full>> {
     Some(index)
 }
 
-/// A check covers each bit of an index: links (except for the mark, which readers settle), leaves' headers (except
-/// for the pending mark), keys and values, short pairs' key words (except for the mark), levels, prefixes. A leaf
+/// A check covers each bit of links (except for the mark, with which a link is sound), leaves' headers (except for the
+/// pending mark), leaves' keys and values, short pairs' key words (except for the mark), levels and prefixes. A leaf
 /// whose value is updated in place has no check of that value, and eight bits for its key: one flip in 256 there may
 /// stay undetected.
 #[test]
@@ -238,7 +238,7 @@ fn checks_find_every_flipped_bit() {
     }
     assert_eq!(missed, [""; 0]);
     assert!(
-        // One in 256 may be missed; ten more, so that no seed fails by chance.
+        // About one in 256 is missed. The bound is far above, so that no seed fails by chance.
         missed_by_chance <= by_chance / 20 + 10,
         "{missed_by_chance} of {by_chance} flips in leaves updated in place are not found"
     );

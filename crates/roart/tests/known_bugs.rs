@@ -1,5 +1,6 @@
-//! Bugs of published implementations of this design: here, those that the conformance suite (`index::conformance`,
-//! run by `conformance.rs` for each variant) cannot test for every index.
+//! Bugs of published implementations of this design. The table names the properties of the conformance suite
+//! (`index::conformance`, run by `conformance.rs` for each variant) that would show them; the tests below are those
+//! that the suite cannot run for every index.
 //!
 //! | The bug | The property |
 //! |---|---|

@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// Every byte value at every position of an 8-byte key distinguishes keys, signed or not.
+    /// Every byte value at every position of a 9-byte key distinguishes keys, signed or not.
     #[test]
     fn each_byte_counts() {
         for position in 0..9 {

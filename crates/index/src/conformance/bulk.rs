@@ -141,7 +141,7 @@ pub fn an_index_is_built_of_nothing<I: Bulk<Media = Hardware>>() {
     }
 }
 
-/// A source whose pairs are invalid from the `at`-th on.
+/// A source whose `at`-th pair has a fault, or which fails there.
 struct Faulty {
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
     next: usize,

@@ -20,7 +20,7 @@ pub fn scans_see_stable_keys<S: TestedIndex>(plan: &Plan) {
     let start = subject.used();
     for family in families {
         let keys = family(&mut random, 600);
-        // Every third key is stable, in a random order, so that leaf arrays hold both kinds.
+        // The keys are in random order, and every third is stable: leaf arrays hold both kinds.
         let stable: BTreeMap<_, _> = keys
             .iter()
             .zip(0..)

@@ -18,7 +18,8 @@ use std::time::Duration;
 /// Bytes of the pool's header, which detects its own damage (`pmem`).
 const HEADER: usize = 4096;
 
-/// Objects of every kind: nodes of all sizes, leaves in place and long, deep and skipping prefixes.
+/// Objects of every kind: nodes of all sizes, leaves with values of eight bytes and with others, deep nodes, and nodes
+/// whose links skip bytes.
 pub fn every_kind_of_object() -> Entries {
     let mut model = Entries::new();
     for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
@@ -132,7 +133,7 @@ impl Original {
     }
 }
 
-/// Ends the process if there is no progress for very long: a hanging test reports nothing.
+/// Ends the process if there is no progress for ten minutes: a hanging test reports nothing.
 struct Watchdog(Arc<AtomicU64>);
 
 impl Watchdog {
@@ -271,7 +272,7 @@ pub fn checks_find_damage<I: OnHeap<Media = Hardware>>() {
     for _ in 0..images {
         let mut bytes = original.bytes.clone();
         let at = *random.pick(&original.links);
-        // Not the lowest bit: that is the mark, which readers settle.
+        // Not the lowest bit: that is the mark, and a link with it is sound.
         let bit = 1 + random.below(63);
         bytes[at + bit / 8] ^= 1 << (bit % 8);
         std::fs::write(&path, &bytes).expect("written");

@@ -30,7 +30,8 @@ impl Order {
 
 /// Nodes of each size, checked as a whole after each insert or remove near a size at which they change.
 pub fn grows_and_empties_key_by_key<S: TestedIndex>(plan: &Plan) {
-    // All keys below one node; the same with more keys below each child; the same with a key at the node itself.
+    // One key below each child of a node; a key that ends where the child is, and one that continues; three keys below
+    // each child.
     const TAILS: [&[&[u8]]; 3] = [&[b""], &[b"", b"tail"], &[b"1", b"2", b"3"]];
     let mut random = plan.random("grows_and_empties_key_by_key");
     let mut subject = S::create();

@@ -22,7 +22,8 @@ pub(super) fn random_bytes(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
     distinct(keys.collect(), random)
 }
 
-/// Keys of up to 9 bytes that differ from one another in a single byte, which takes all 256 values at each position.
+/// Keys of 9 bytes that differ from a common one in a single byte, which takes all 256 values at each position, and
+/// their prefixes that end with that byte.
 pub(super) fn every_byte(random: &mut Random, _count: usize) -> Vec<Vec<u8>> {
     let base = random.bytes(9);
     let mut keys = Vec::new();

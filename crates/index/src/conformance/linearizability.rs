@@ -63,7 +63,7 @@ pub struct HistoryEvent {
 }
 
 impl HistoryEvent {
-    /// The contents that the event may turn this one into.
+    /// The contents that the key may have after the event if it has `content` before it.
     fn contents_after(&self, content: Option<u64>) -> impl Iterator<Item = Option<u64>> {
         let (after, answer) = apply(content, self.operation);
         let is_pending = self.outcome == Outcome::Pending;

@@ -38,8 +38,9 @@
 //! Stores of several keys that commit together are not subjects. Their tests record a history and pass it to the
 //! checker of strict serializability ([`serializability`]).
 //!
-//! The properties are functions that panic if the index breaks the contract. The suite itself is tested on indexes
-//! that are broken on purpose (`tests/doubles`). It does not cover crashes in the middle of an operation.
+//! The properties are functions that panic if the index breaks the contract. The suite itself is tested on indexes that
+//! are broken on purpose (`tests/doubles`). Crashes in the middle of an operation are the subject of other tests
+//! ([`steps`], for radix trees).
 
 mod bulk;
 mod churn;
@@ -126,7 +127,8 @@ pub trait TestedIndex: Sized {
     /// to their initial number when the index has been emptied and all epochs have passed.
     fn used(&self) -> Option<u64>;
 
-    /// Upper bound on that wait: guards of other tests in the process may delay it.
+    /// Upper bound on the wait for [`used`](TestedIndex::used) to return to its initial number: guards of other tests
+    /// in the process may delay that.
     const PATIENCE: Duration = PATIENCE;
 
     /// Like [`OnHeap::IS_LOCK_FREE`](crate::OnHeap::IS_LOCK_FREE).
@@ -163,8 +165,8 @@ macro_rules! conformance {
 }
 
 /// Makes a module of tests for each `name: Index`, an index on a heap ([`OnHeap`](crate::OnHeap)) on the machine
-/// itself: the [`conformance!`](crate::conformance!) suite over pools in files, and known mistakes about restarts,
-/// locks, memory and damaged pools.
+/// itself: the [`conformance!`](crate::conformance!) suite over pools in files, tests of known mistakes about restarts,
+/// locks, memory, and damaged or full pools, and [`conformance_of_builds!`](crate::conformance_of_builds!).
 #[macro_export]
 macro_rules! conformance_on_heap {
     ($($name:ident: $index:ty $(; scale = $scale:literal)?),+ $(,)?) => {$(

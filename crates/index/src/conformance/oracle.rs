@@ -421,7 +421,7 @@ impl Oracle {
     }
 }
 
-/// A key, or one close to a key.
+/// A key, one close to a key, or a random one.
 fn near(keys: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut key = random.pick(keys).clone();
     match random.below(6) {

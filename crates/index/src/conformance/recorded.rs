@@ -22,7 +22,7 @@ struct Recorder<'k> {
     clock: AtomicU64,
 }
 
-/// Returns the value it finds.
+/// Puts or removes, and keeps the value that it finds.
 struct Exchange<'v> {
     action: Action,
     value: &'v [u8],

@@ -32,8 +32,8 @@ fn fans<I: OnHeap<Media = Hardware>>(store: &IndexInFile<I>) -> Entries {
 }
 
 /// Checks that counts are rebuilt correctly after a restart: a wrong one makes the next insert overwrite the last
-/// child. A node of each size is filled up after a restart, to its capacity and past it, or emptied; no old or new
-/// key is lost.
+/// child. A node of each size is filled up after a restart, to its capacity and past it, and emptied after another; no
+/// old or new key is lost.
 pub fn nodes_fill_up_and_empty_after_a_restart<I: OnHeap<Media = Hardware>>() {
     for (i, children) in [2, 3, 4, 5, 15, 16, 17, 40, 47, 48, 49, 60]
         .into_iter()

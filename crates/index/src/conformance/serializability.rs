@@ -10,11 +10,12 @@
 //! * had ended when it began (*real time*).
 //!
 //! If and only if the graph has no cycle, the history is strictly serializable: an order exists that explains all
-//! observations and contradicts no clock. A cycle is named after the [`AnomalyKind`] that it shows, the most basic one
-//! found, by as few operations as the search finds.
+//! observations and contradicts no clock. The check reports one cycle: one that shows the most basic [`AnomalyKind`] of
+//! all, with as few operations as its search finds.
 //!
-//! The check takes time in proportion to the history's reads and writes, with a logarithm. [`linearizable`] needs no
-//! unique values and no replaced ones, but checks single keys and searches orders.
+//! For n reads and writes the check takes time in proportion to n log n; a range read counts as a read of every key
+//! that was ever written. [`linearizable`] needs no unique values and no replaced ones, but checks single keys and
+//! searches orders.
 //!
 //! ```
 //! # extern crate wollemi_index as index;

@@ -203,7 +203,7 @@ impl<I: OnHeap<Media = Hardware>> TestedIndex for IndexInFile<I> {
             matches!(state, RecoveryStage::Done | RecoveryStage::Idle),
             "{state:?}"
         );
-        // Objects rather than bytes: those include page ends, which depend on the pages that threads hold.
+        // Objects rather than bytes: the bytes include page ends, which depend on the pages that threads hold.
         Some(heap.stats().objects)
     }
 }

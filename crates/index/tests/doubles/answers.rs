@@ -7,7 +7,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Does not find keys whose last byte is negative, one in sixteen of them.
+/// Does not find keys whose last byte is 0xf0 or above (negative, if bytes were signed).
 #[derive(Default)]
 pub(crate) struct SignedFingerprint;
 impl Flaw for SignedFingerprint {
@@ -66,7 +66,7 @@ impl Flaw for NoEmptyKey {
     }
 }
 
-/// Compares the first 60,000 bytes of keys.
+/// Compares only the first 60,000 bytes of keys.
 #[derive(Default)]
 pub(crate) struct CutKeys;
 impl Flaw for CutKeys {
@@ -124,7 +124,7 @@ impl Flaw for Unstoppable {
     }
 }
 
-/// Truncates keys and values that are too long instead of refusing them.
+/// Truncates keys of gets and values of writes that are too long, instead of refusing them.
 #[derive(Default)]
 pub(crate) struct NoLimits;
 impl Flaw for NoLimits {
@@ -144,7 +144,7 @@ impl Flaw for NoLimits {
     }
 }
 
-/// The forty-ninth key overwrites the last of the forty-eight.
+/// Once there are forty-nine keys, the last of them is lost.
 #[derive(Default)]
 pub(crate) struct NoPlaceForFortyNine;
 impl Flaw for NoPlaceForFortyNine {
@@ -185,7 +185,7 @@ impl Flaw for SticksToEight {
     }
 }
 
-/// Stores the first MiB of a value.
+/// Stores only the first MiB of a value.
 #[derive(Default)]
 pub(crate) struct CutValues;
 impl Flaw for CutValues {
@@ -198,7 +198,7 @@ impl Flaw for CutValues {
     }
 }
 
-/// Asks the edit again when it puts.
+/// Asks each edit twice.
 #[derive(Default)]
 pub(crate) struct AsksTwice;
 impl Flaw for AsksTwice {
@@ -208,7 +208,7 @@ impl Flaw for AsksTwice {
     }
 }
 
-/// Omits the last of many keys.
+/// Answers only the first sixteen keys.
 #[derive(Default)]
 pub(crate) struct MultiGetForgets;
 impl Flaw for MultiGetForgets {

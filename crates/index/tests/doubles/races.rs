@@ -135,7 +135,7 @@ impl Flaw for WrongNeighbour {
     }
 }
 
-/// Omits a key if the number of keys has changed since the scan began.
+/// Omits a key if the number of keys has changed since the scan began or last omitted one.
 #[derive(Default)]
 pub(crate) struct SkippingScan;
 impl Flaw for SkippingScan {
@@ -160,7 +160,7 @@ impl Flaw for SkippingScan {
     }
 }
 
-/// Visits a key again if the number of keys has changed since the scan began.
+/// Visits a key twice if the number of keys has changed since the scan began or last did so.
 #[derive(Default)]
 pub(crate) struct RepeatingScan;
 impl Flaw for RepeatingScan {

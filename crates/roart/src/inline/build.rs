@@ -20,16 +20,16 @@ const WORDS: usize = size_of::<InlineEntry>() / size_of::<u64>();
 /// The minimum and maximum fill of a new array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// As full as possible, and a large one at least to a quarter: if keys lie too close together for that, smaller
-    /// arrays below a node are better.
+    /// As full as possible, and an array of more than eight lines at least to a quarter: if keys lie too close together
+    /// for that, smaller arrays below a node are better (unless most of these would have a single key).
     Tight,
     /// Like `Tight`, but at most half full, so that the array does not soon grow again.
     Loose,
 }
 
 impl Image {
-    /// The array of at least this class for the pairs, of different keys; `None` if they should not be in one.
-    /// Ascending pairs mostly need the fewest lines.
+    /// The array of the lowest class, but at least `least`, for the pairs, of different keys; `None` if they do not fit
+    /// one, or should not be in one ([`Fill`]). In ascending order they mostly need the fewest lines.
     pub(crate) fn of(pairs: &[(KeyWord, u64)], least: u8, fill: Fill) -> Option<Image> {
         let (mut first, mut last) = (pairs.first()?.0, pairs.first()?.0);
         for &(key, _) in pairs {

@@ -7,7 +7,7 @@ use heap::Access;
 use pmem::{Link, Media};
 use std::collections::HashSet;
 
-/// The faults of the array to which `path` leads, and its number of present keys.
+/// The first fault of the array to which `path` leads, and its number of present keys.
 pub(crate) fn fault<M: Media>(
     array: &InlineRef<'_>,
     link: Link,

@@ -1,8 +1,8 @@
 //! Inline leaf arrays in order.
 //!
-//! Homes ascend with the keys, and no key lies beyond a line that has a never-used entry. So after each such line all
-//! keys read so far come before all later ones: in a forward scan, the keys between two such lines are sorted and
-//! visited. A reverse scan reads the whole array first.
+//! Homes ascend with the keys, and a key is in the first line from its home on that had room. So behind a line with a
+//! never-used entry there is no key whose home is in that line or before it: all keys read so far come before all later
+//! ones. A forward scan sorts and visits the keys between two such lines. A reverse scan reads the whole array first.
 
 use super::shape::{PER_LINE, WINDOW};
 use super::word::{KeyWord, LONGEST, MARK, is_present};
@@ -16,12 +16,12 @@ use std::ops::ControlFlow::{self, Continue};
 /// Lines to prefetch ahead.
 pub(crate) const LINES_AHEAD: usize = 12;
 
-/// Bytes kept at first. Each further allocation doubles them, up to this many at a time. (Allocators have pieces of
-/// up to a kilobyte at hand.)
+/// Bytes of the first allocation for keys, and of the largest one: each is twice as large as the one before.
+/// (Allocators have pieces of up to a kilobyte at hand.)
 const KEPT: usize = 128 * LONGEST;
 const MAX_KEPT: usize = 512 * LONGEST;
 
-/// Minimum number of pairs to visit; fewer wait for more.
+/// Minimum number of pairs to visit before the last line; fewer wait for more.
 const MIN_VISITED: usize = 8;
 
 /// Number of pairs to make room for at first.
@@ -119,8 +119,8 @@ impl<'g> Scratch<'g> {
 }
 
 impl InlineRef<'_> {
-    /// Visits the keys between the words in order. The array hangs below `depth` bytes, one of which is `first`. The
-    /// caller has prefetched the first [`LINES_AHEAD`] lines.
+    /// Visits the keys between the words in order. The array hangs below `depth` bytes, the first of which is `first`.
+    /// The caller has prefetched the first [`LINES_AHEAD`] lines.
     pub(crate) fn scan<'g, M: Media>(
         &self,
         mut words: Words,
@@ -140,7 +140,7 @@ impl InlineRef<'_> {
             let ends = self.gather(line, words, scratch.reserve(count), &mut count, media);
             if ends && !reverse && count >= MIN_VISITED {
                 scratch.visit(count, false, first, visit)?;
-                // A later entry whose key does not come behind was inserted meanwhile.
+                // A key in a later line that does not come behind these was inserted meanwhile, and is left out.
                 words.least = scratch.pairs[count - 1].0.bits() + 1;
                 if words.are_none() {
                     return Continue(());

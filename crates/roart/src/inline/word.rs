@@ -7,8 +7,8 @@
 //! +-------------------------------+-------+---+--------+---------+------+------+
 //! ```
 //!
-//! *Count* is the number of bytes, so that words are ordered like their keys. The word of a never-used entry is zero.
-//! *Parity* makes the number of set bits even, not counting the mark.
+//! *Count* is the number of these bytes, so that words are ordered like their keys. The word of a never-used entry is
+//! zero. *Parity* makes the number of set bits even, not counting the mark.
 
 /// The store of the entry may not be durable.
 pub(crate) const MARK: u64 = 1;
@@ -64,7 +64,7 @@ impl KeyWord {
         self.0
     }
 
-    /// The word of a number next to that of a key.
+    /// The key whose word is this number, or the number right before or behind it.
     #[inline(always)]
     pub(crate) fn from_bits(bits: u64) -> KeyWord {
         KeyWord(bits & KEY | USED)

@@ -95,8 +95,8 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
     )
 }
 
-/// Builds the smallest node that holds `children`, for the keys that begin with `path`; on failure they are left. The
-/// caller gives the space at the offset back if it does not link the object.
+/// Builds the smallest node that holds `children`, for the keys that begin with `path`. On failure `children` is
+/// unchanged. The caller gives the space at the offset back if it does not link the object.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
@@ -107,7 +107,7 @@ pub(crate) fn draft_node<'e, 'h, M: Media>(
     art::draft_smallest::<Layouts, M>(heap, batch, header, children)
 }
 
-/// Builds a root: an N256, whatever children it has. On failure they are left.
+/// Builds a root: an N256, whatever children it has. On failure `children` is unchanged.
 pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,

@@ -12,14 +12,14 @@ use art::{Kind, Tagged, prefetch, prefetch_range};
 use index::Direction;
 use pmem::{LINE, Link, Media, Offset};
 
-/// Links in the queue: more than a core overlaps misses, since leaf arrays take two steps.
+/// Maximum number of links in the queue: more than the misses that a core overlaps, since leaf arrays take two steps.
 const AHEAD: usize = 32;
 /// Number of links to put at a time.
 const REFILL: usize = 8;
 /// Number of pairs in the queue at which no more are put: one large inline leaf array is read while the next is being
 /// fetched.
 const PAIRS_AHEAD: usize = 256;
-/// A leaf array counts as this many pairs, so that the queue has about as many as a core overlaps misses.
+/// A leaf array counts as this many pairs, so that the queue holds about as many arrays as a core overlaps misses.
 const OF_ARRAY: usize = 16;
 /// Distance in slots of an N256 between reading and prefetching.
 const SLOTS_AHEAD: usize = 16;
@@ -33,7 +33,7 @@ pub(super) struct Item {
     /// Number of its leaves, once these have been prefetched.
     pub(super) leaves: u32,
     pub(super) edges: Edges,
-    /// The first of these bytes.
+    /// The first of the bytes that lead to the link.
     pub(super) first: u8,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Queue {
     pub(super) staged: usize,
     /// Capacity in pairs of the inline leaf arrays in the queue, plus the share of the leaf arrays.
     pub(super) pairs: usize,
-    /// Whether the last item put is an inner node.
+    /// Whether the last item put is an inner node that the walk must enter before more are put.
     pub(super) waits: bool,
 }
 
@@ -95,7 +95,7 @@ impl Queue {
         self.taken == self.put
     }
 
-    /// Whether there is room for more than a few items.
+    /// Whether there is room for another [`REFILL`] items.
     #[inline(always)]
     pub(super) fn wants_more(&self) -> bool {
         self.put - self.taken <= AHEAD - REFILL && self.pairs < PAIRS_AHEAD
@@ -107,7 +107,8 @@ impl Queue {
         !self.waits && self.put - self.taken < AHEAD && self.pairs < PAIRS_AHEAD
     }
 
-    /// The end of the items whose objects have arrived, or are awaited. The newest are still being fetched.
+    /// The end of the items whose objects have arrived: all but the newest, which are still being fetched. The next
+    /// item to be taken counts as arrived in any case.
     #[inline(always)]
     pub(super) fn arrived(&self) -> usize {
         let old = self.put.saturating_sub(REFILL);

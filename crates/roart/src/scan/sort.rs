@@ -79,7 +79,7 @@ fn have_same<const N: usize>(sorted: &[u64; N], count: usize) -> bool {
     same != (N - 1).saturating_sub(count)
 }
 
-/// Sorts again, by whole keys; returns their number.
+/// Sorts again, by whole keys, and drops duplicates; returns the number of words left.
 #[cold]
 fn by_keys<'g>(words: &mut [u64], key: impl Fn(u64) -> &'g [u8], reverse: bool) -> usize {
     words.sort_unstable_by(|&a, &b| {

@@ -101,14 +101,15 @@ fn a_remove_beside_a_damaged_neighbour_has_succeeded() {
     let before = objects(&tree);
     let holder = Holder::start(&tree, b"pazz00");
     let damaged = Arc::clone(&tree);
-    // The remove is durable; the lock that has kept it from more is free, and the array damaged.
+    // When the remove is durable, the array's lock, which has kept the remover from collapsing the node, becomes free,
+    // and the array is damaged.
     at(Step::Fence, 1, move || {
         holder.end();
         damage(&damaged, array);
     });
     assert_eq!(remove(&tree, b"pb"), Ok(true));
     assert_eq!(tree.get(b"pb", &heap::pin()).expect("no error"), None);
-    // The node may be replaced as well: its array is copied without reading the leaves.
+    // The node stays: before its array is copied, the array's first leaf is read.
     assert!(objects(&tree) < before, "its leaf is free");
 }
 
@@ -121,7 +122,7 @@ fn a_remove_that_takes_its_node_along_has_succeeded() {
     (0..64).for_each(|i| put(format!("qbczz{i:02}").as_bytes()));
     ["qbd", "qbe"].iter().for_each(|key| put(key.as_bytes()));
     assert!(tree.remove(b"qbe").expect("no error"));
-    // One child is left in its node, since its lock is taken.
+    // The node is left with one child, which does not take its place, since the lock on that child is taken.
     let holder = Holder::start(&tree, b"qbczz00");
     assert_eq!(remove(&tree, b"qbd"), Ok(true));
     holder.end();

@@ -13,7 +13,7 @@ use wollemi_roart::{Full, Roart};
 pub enum Step {
     /// Before a lock, or another volatile word, is changed by a compare-and-swap.
     Lock,
-    /// After a holder has stored its lock's word.
+    /// After a lock's holder has stored its word, or after a store to another volatile word.
     Held,
     /// After a fence for an index's own objects.
     Fence,
@@ -44,7 +44,7 @@ fn pass(step: Step) {
     }
 }
 
-/// Stops threads, and counts loads of locks.
+/// Stops threads, and counts loads of locks and other volatile words.
 #[derive(Default)]
 pub struct Stops {
     pub looks: AtomicU64,

@@ -18,7 +18,7 @@ thread_local! {
 
 impl Observer for Lines {
     fn before(&self, step: &ObservedStep) {
-        // Ordering and write-backs only affect lines that were counted as stored.
+        // These steps only order or write back lines that were counted when they were drafted or stored.
         if matches!(
             step.what,
             StepKind::Drafted
@@ -31,7 +31,7 @@ impl Observer for Lines {
         }
         let first = step.start.addr() / LINE;
         let end = (step.start.addr() + step.len).div_ceil(LINE);
-        // An ending thread has lost its count.
+        // In a thread that is ending, the count may be gone.
         let _ = COUNT.try_with(|count| {
             let (lines, last) = count.get();
             if end > first {

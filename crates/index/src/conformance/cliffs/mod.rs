@@ -22,11 +22,11 @@ use shapes::{Arrival, SHAPES, Shape};
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum cost of an operation, as a multiple of its cost among random keys and of the shape's way.
+/// Maximum cost of an operation, as a multiple of the sum of its cost among random keys and the shape's way.
 const MAX_FACTOR: f64 = 6.0;
 
-/// Lines per node on the way, for each byte of the key: a node of half-bytes has two lines, and there are two such
-/// nodes per byte.
+/// Maximum number of lines on the way for each byte at which keys diverge: a node of half-bytes has two lines, and
+/// there are two such nodes per byte.
 const LINES_A_BYTE: f64 = 4.0;
 
 /// Lines to read and copy the largest node, there and back, as an insert and a remove at a boundary may do.
@@ -42,8 +42,8 @@ const BATCH: usize = 16;
 /// Rounds that replace every key.
 const ROUNDS: usize = 3;
 
-/// Lines per operation, on average; the last two are maxima, of one get and of an insert and a remove at one
-/// boundary.
+/// Lines per operation, on average. The last two are maxima: of a remove with the insert after it, at one boundary, and
+/// of a get.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     insert: f64,
@@ -68,7 +68,7 @@ struct Bed<I> {
 ///
 /// # Panics
 ///
-/// If an operation costs more.
+/// If an operation costs more, or the index takes more space.
 pub fn there_are_no_cliffs<I: crate::OnHeap<Media = Counted>>(make: impl Fn(&Heap<Counted>) -> I) {
     // Guards of another test in the process would delay the reclamation of retired objects.
     static TURN: Mutex<()> = Mutex::new(());
@@ -247,7 +247,7 @@ impl<I: crate::OnHeap<Media = Counted>> Bed<I> {
     }
 }
 
-/// An absent key that differs from this one only at its end.
+/// An absent key: this one with a byte added.
 fn absent(key: &[u8]) -> Vec<u8> {
     [key, &[0xfe]].concat()
 }

@@ -2,7 +2,7 @@
 
 use crate::conformance::Random;
 
-/// A set of keys, ascending.
+/// A set of keys; [`Arrival`] gives them an order.
 pub(super) struct Shape {
     pub(super) name: &'static str,
     pub(super) keys: fn() -> Vec<Vec<u8>>,

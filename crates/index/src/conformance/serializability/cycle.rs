@@ -1,4 +1,4 @@
-//! The graph of dependencies between operations, and the search for a cycle that tells most.
+//! The graph of dependencies between operations, and the search for the cycle to report.
 
 use super::AnomalyKind;
 use std::cmp::Reverse;
@@ -27,7 +27,8 @@ impl Dependency {
     }
 }
 
-/// The sets of dependencies that are searched, one after the other: a cycle of the first is the most basic anomaly.
+/// The sets of dependencies that are searched, one after the other: the earlier the set, the more basic the anomaly
+/// that a cycle of it shows.
 const LEVELS: [&[Dependency]; 4] = [
     &[WriteWrite],
     &[WriteWrite, WriteRead],
@@ -35,11 +36,11 @@ const LEVELS: [&[Dependency]; 4] = [
     &[WriteWrite, WriteRead, ReadWrite, RangeReadWrite, RealTime],
 ];
 
-/// Operations of the found cycle from which a shorter one is searched.
+/// Maximum number of operations of the found cycle from which a shorter one is searched.
 const STARTS: usize = 64;
 
-/// Operations, and behind them the instants of their clock. These are a chain, so that real time takes a number of
-/// edges in proportion to the operations.
+/// The nodes are the operations, and behind them the instants of their clock. The instants form a chain, so that real
+/// time takes a number of edges in proportion to the operations.
 pub struct Graph {
     operations: usize,
     after: Vec<Vec<(usize, Dependency)>>,

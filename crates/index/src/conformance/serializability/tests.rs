@@ -103,7 +103,7 @@ fn write_cycles_are_found() {
     let one = at(2, 5).wrote(1, 10, 11).wrote(2, 21, 22);
     let two = at(3, 4).wrote(1, 11, 12).wrote(2, 20, 21);
     shows(WriteCycle, &[1, 2], &[one.clone(), two.clone()]);
-    // Information that flows in a circle elsewhere is not told.
+    // Information that flows in a circle elsewhere is not reported.
     let three = at(2, 5).read(1, 10).wrote(3, ABSENT, 30).read(4, 40);
     let four = at(3, 4).wrote(4, ABSENT, 40).read(3, 30);
     shows(WriteCycle, &[3, 4], &[three, four, one, two]);
@@ -173,7 +173,7 @@ fn stale_reads_are_found() {
     passes(&[at(2, 2).wrote(1, 10, 11), at(2, 2).read(1, 10)]);
 }
 
-/// A short cycle is told, though a long one contains it, and the most basic of several anomalies.
+/// The check reports a short cycle, though a long one contains it, and the most basic of several anomalies.
 #[test]
 fn the_shortest_and_most_basic_cycle_is_told() {
     // A long chain of writes, whose last operation read key 2 before the first one wrote it.
@@ -196,7 +196,7 @@ fn the_shortest_and_most_basic_cycle_is_told() {
     shows(WriteCycle, &[1, 2, 3, 4], &[one, two, three, four]);
 }
 
-/// Of two cycles through an operation, that with fewer anti-dependencies is told, though it is longer.
+/// Of two cycles through an operation, the one with fewer anti-dependencies is reported, though it is longer.
 #[test]
 fn read_skew_goes_before_write_skew() {
     let one = at(2, 9).read(1, 10).read(3, 30).wrote(2, 20, 21);
@@ -207,7 +207,7 @@ fn read_skew_goes_before_write_skew() {
     shows(ReadSkew, &[1, 2, 3], &[one, two, three]);
 }
 
-/// A phantom is told even where another cycle, by the clock, is as short.
+/// A phantom is reported even where another cycle, by the clock, is as short.
 #[test]
 fn phantoms_go_before_stale_reads() {
     let one = at(2, 5).scanned(3..9, []).wrote(3, ABSENT, 30);

@@ -10,13 +10,14 @@ use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Upper bound on any wait for another thread; beyond it the test counts as hung.
+/// Upper bound on the wait for the reader; beyond it the test counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const OLD: &[u8] = b"old";
 const NEW: &[u8] = b"new";
 
-/// One key is removed and another inserted, which a node may put into the same slot; and so on.
+/// Sequences of bytes whose keys are removed (`false`) or inserted (`true`): a node may put an inserted key into the
+/// slot of a removed one.
 const TURNOVERS: [&[(u8, bool)]; 4] = [
     &[(1, false), (200, true)],
     &[(1, false), (1, true)],
@@ -38,8 +39,8 @@ const SHAPES: [(u8, u8); 9] = [
     (20, 7),
 ];
 
-/// The keys for a byte, which are below a node or in an array of their own. If these are many, a byte that turns over
-/// has one.
+/// The keys for a byte, which are below a node or in an array of their own. If there are more than two for each byte, a
+/// byte that turns over has one.
 fn keys(byte: u8, each: u8) -> impl Iterator<Item = Vec<u8>> {
     let turns = TURNOVERS
         .iter()

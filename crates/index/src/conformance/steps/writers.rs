@@ -54,7 +54,8 @@ fn beside<I: OnHeap<Media = Stepping>>(
     is_reached
 }
 
-/// Whether the two changes may come in either order, and neither removes what the other needs.
+/// Whether the two changes begin with the same entries and have different keys that are not too long. So they may come
+/// in either order, and neither removes what the other needs.
 fn go_together(change: &StepChange, other: &StepChange) -> bool {
     change.before == other.before && change.key.len() <= MAX_KEY_LEN && change.key != other.key
 }
