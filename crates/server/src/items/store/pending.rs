@@ -31,12 +31,12 @@ impl Pending {
         }
     }
 
-    /// Returns the index itself, for use outside of a transaction.
+    /// Returns the index itself, without the edits that a transaction has buffered.
     pub fn index(&self) -> &dyn Index {
         &*self.index
     }
 
-    /// Returns the map itself, for use outside of a transaction.
+    /// Returns the map itself, without the edits that a transaction has buffered.
     pub fn map(&self) -> &Map {
         &self.map
     }
