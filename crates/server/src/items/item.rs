@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     8  unique: what `gets` shows and `cas` compares; new with each change but memcached's `touch` and `gat`
+//!      0     8  unique: what `gets` shows and `cas` compares; new with each change but by `touch`, `gat` and `mg`
 //!      8     8  expiry: the millisecond since 1970 at which the item is gone; 0: never
 //!     16     4  flags: the client's own
 //!     20     4  marks: bit 0: stale, bit 1: a client was told to replace the item, bit 2: the
