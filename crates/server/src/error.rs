@@ -30,7 +30,7 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The operating system refused a thread or a runtime.
+    /// The operating system refused a thread, a runtime, a socket's registration, or a signal handler.
     #[error("cannot start the server's threads: {0}")]
     Threads(#[source] std::io::Error),
     /// The map holds keys, but not the server's record.

@@ -210,8 +210,9 @@ impl<M: Media> Databases<M> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the gate for exclusive use: no other command runs until the guard is dropped. The caller waits for the
-    /// commands under way, and all others wait for the caller, so a write that stalls here stalls every client.
+    /// Closes the gate for exclusive use: no other command runs until the guard is dropped, except memcached's `stats`,
+    /// which reads no item. The caller waits for the commands under way, and all others wait for the caller, so a write
+    /// that stalls here stalls every client.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.turns_alone.fetch_add(1, Ordering::Relaxed);
@@ -276,8 +277,8 @@ pub struct ItemTransaction<'d, M: Media = Hardware> {
 }
 
 impl<M: Media> ItemTransaction<'_, M> {
-    /// Commits: all changes are made when this returns, and are as durable as the sync policy and the connection's turn
-    /// require. If the commit was [refused](NotMade::Refused) or [not logged](NotMade::NotLogged), nothing was changed.
+    /// Commits. On success all changes are made, and as durable as the sync policy and the connection's turn require.
+    /// If the commit was [refused](NotMade::Refused) or [not logged](NotMade::NotLogged), nothing was changed.
     pub fn commit(self) -> Result<(), NotMade> {
         let overlay = self.databases.take_overlay();
         if overlay.is_outgrown() {

@@ -11,9 +11,11 @@
 //! I4 An edit that may store an item takes a unique under the lock on the key: of two items of one key the later has
 //!    the larger unique.
 //!
-//! Here: the store, and an edit of one item. Elsewhere: memcached's classic commands (`classic`), storing items
-//! together (`puts`), reading (`reads`), removing (`removal`, `evict`), uniques and flushes (`recorded`), transactions
-//! (`transact`). Not here: the protocols (`proto`, `commands`), the layouts (`item`, `record`).
+//! Here: the store, and an edit of one item (`edit`). Elsewhere: memcached's classic commands (`classic`), storing
+//! items together (`puts`), reading (`reads`), removing (`removal`, `evict`), uniques and flushes (`recorded`),
+//! transactions (`transact`), whether a key has changed (`seen`), the numbers of items and bytes and the frequency of
+//! accesses (`count`, `usage`), and the map with a transaction's buffered edits (`pending`). Not here: the protocols
+//! (`proto`, `commands`), the layouts (`item`, `record`).
 
 pub mod classic;
 mod count;
@@ -151,7 +153,8 @@ impl ItemStore {
     }
 
     /// Returns how many uniques were given since the store was opened: one for each decision of an edit that may store
-    /// an item, also if it changed nothing. Edits that can only remove an item are not counted.
+    /// an item, also if it changed nothing, and one for each [look](ItemStore::see). Edits that can only remove an item
+    /// are not counted.
     pub fn edits(&self) -> u64 {
         self.next.load(Ordering::Relaxed) - self.first
     }

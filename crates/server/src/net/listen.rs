@@ -1,4 +1,4 @@
-//! Listening and accepting. Every worker accepts from every TCP and unix socket.
+//! Listening and accepting. Every worker accepts connections on every address.
 //!
 //! A TCP address has one socket a worker (`SO_REUSEPORT`), and the kernel spreads the connections over them; a unix
 //! socket is shared. A connection stays with the worker that accepted it.

@@ -3,8 +3,8 @@
 //! I1 A backup holds one moment of all databases, between the request for it and its answer, with each transaction
 //!    whole or absent: the snapshot is taken while no command has exclusive use. If a transaction asks for the backup,
 //!    the moment is after that transaction.
-//! I2 A worker takes the snapshot, but does not wait until the backup is written. Only the client that asks with `SAVE`
-//!    waits.
+//! I2 A worker takes the snapshot, unless a transaction asks for the backup, but does not wait until the backup is
+//!    written. Only the client that asks with `SAVE` waits.
 //! I3 No backup outlives its server.
 //!
 //! Not here: the file, which the program around the server writes (`config::Host`); the commands

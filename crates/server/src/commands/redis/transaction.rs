@@ -1,6 +1,7 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 //!
-//! I1 Between two commands of an `EXEC` no other command runs: the `EXEC` holds the databases' gate.
+//! I1 Between two commands of an `EXEC` no other command reads or writes items: the `EXEC` has exclusive use of the
+//!    databases.
 //! I2 The commands of an `EXEC` change no item before it commits; the commit makes all their changes together. They see
 //!    each other's changes (`store::pending`).
 

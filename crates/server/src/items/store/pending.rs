@@ -74,7 +74,8 @@ impl Pending {
         }
     }
 
-    /// Carries out an edit that is durable before any later answer, also if other writes are eventual; or buffers it.
+    /// Carries out an edit that is durable when this returns or, in a turn, before the turn's later answers, also if
+    /// other writes are eventual; or buffers the edit.
     pub fn write_durably(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         match self.is_on() {
             true => self.overlay().edit(&self.map, key, edit),
