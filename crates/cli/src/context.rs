@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, Rebuilding, RecoveryState};
 
-/// Maximum time that a command with few writes waits for recovery to find reusable space.
+/// Maximum time that a command with few writes, or a report, waits for recovery to find reusable space.
 const RECOVERY_WAIT: Duration = Duration::from_millis(100);
 
 /// A command on a pool: its own arguments, and those common to all.
@@ -164,7 +164,7 @@ impl Context {
         Ok(self.to_read().recovery_threads(0).open(self.pool())?)
     }
 
-    /// Opens an existing pool for `check`, ignoring `--level`.
+    /// Opens an existing pool read-only to check it before its level is changed, ignoring `--level`.
     pub fn open_to_check(&self) -> Result<Db, Failure> {
         let options = self.to_read().level(Level::Process);
         Ok(options.recovery_threads(0).open(self.pool())?)

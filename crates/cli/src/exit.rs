@@ -110,7 +110,8 @@ fn hint(failure: &Failure) -> &'static str {
     }
 }
 
-/// Turns the end of a command into an exit code. A closed output pipe is not a failure.
+/// Writes the message of a failed command to the error stream, and returns the exit code. A closed output pipe is not a
+/// failure.
 pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
     let code = match end {
         Ok(Outcome::Done) => 0,

@@ -1,7 +1,8 @@
 //! `wollemi`: the store on the command line.
 //!
 //! `commands` has one module per command, `format` the text forms of entries, and `exit` the exit codes. `context`
-//! holds the options common to all commands, `commands::serve::settings` those of `serve`.
+//! holds the options common to all commands on a pool, `commands::serve::settings` the sources of those of `serve`.
+//! `log` is the server's log, and `stop` handles signals.
 
 mod commands;
 mod context;

@@ -47,7 +47,7 @@ counters! {
 
 const COUNT: usize = NAMES.len();
 
-/// One worker's counts, in lines of their own.
+/// One worker's counts, in cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counters([AtomicU64; COUNT]);
@@ -59,7 +59,7 @@ impl Counters {
         self.0[counter as usize].fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Begins again.
+    /// Sets all counts to zero.
     pub fn reset(&self) {
         for counter in &self.0 {
             counter.store(0, Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl Counters {
     }
 }
 
-/// The sums over all workers, each with its name.
+/// Returns the sums over all workers, each with its name.
 pub fn sums<'c>(all: impl Iterator<Item = &'c Counters>) -> [(&'static str, u64); COUNT] {
     let mut sums = [("", 0); COUNT];
     for (sum, name) in sums.iter_mut().zip(NAMES) {

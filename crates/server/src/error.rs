@@ -1,8 +1,8 @@
-//! The errors that keep the server from running.
+//! The errors of a server as a whole, not of a single item.
 
 use std::net::SocketAddr;
 
-/// Why the server could not start, or had to stop.
+/// Why the server could not start, open a database, or apply a setting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -30,10 +30,10 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
-    /// The operating system refused a thread or a runtime.
+    /// The operating system refused a thread, a runtime, a socket's registration, or a signal handler.
     #[error("cannot start the server's threads: {0}")]
     Threads(#[source] std::io::Error),
-    /// The map holds keys that no server has stored.
+    /// The map holds keys, but not the server's record.
     #[error("this map was not written by the memcached server: give the server a map of its own")]
     NotOurs,
     /// The map was written by another version of the server.
@@ -84,7 +84,7 @@ pub enum Error {
     /// The server's own record is damaged.
     #[error("the memcached server's record (under the empty key) is damaged")]
     DamagedRecord,
-    /// The index failed while the server was starting.
+    /// The index failed while the items of a database were opened.
     #[error(transparent)]
     Index(#[from] index::Error),
 }

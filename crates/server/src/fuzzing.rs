@@ -1,9 +1,10 @@
 //! Properties of both parsers on any bytes: for fuzzers (`fuzz/` at the repository's root), and for runs of seeded
 //! inputs.
 //!
-//! The first byte of an input chooses the size of the pieces into which the others are cut. The parser yields the same
-//! requests for every size. It does not panic and makes progress. When it asks for more bytes, it asks for more than it
-//! has, and never for more than its limits allow it to hold.
+//! The first byte of an input chooses the size of the pieces into which the others are cut, and whether the parser of
+//! Redis's protocol has a client that has not logged in. The parser yields the same requests for every size. It does
+//! not panic and makes progress. When it asks for more bytes, it asks for more than it has, and never for more than its
+//! limits allow it to hold.
 
 use crate::proto::memcached::parse as memcached_parse;
 use crate::proto::memcached::request::Request;

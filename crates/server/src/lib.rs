@@ -1,8 +1,9 @@
 //! The protocols of memcached and Redis over a database ([`wollemi::Db`]), durably.
 //!
-//! A reply means that its effect is durable: a client that has read `STORED` will find the item after a crash, and so
-//! will a client that has read a value. In each turn of a connection the server reads all that the client has sent,
-//! looks up consecutive `get`s together, and sends all answers by one write.
+//! A reply means that its effect is durable, at the pool's level and unless the sync policy defers it: a client that
+//! has read `STORED` will find the item after a crash, and so will a client that has read a value. In each turn of a
+//! connection the server reads what the client has sent, looks up consecutive `get`s together, and sends the answers
+//! together.
 //!
 //! ```no_run
 //! # fn serve(db: &wollemi::Db) -> Result<(), wollemi_server::Error> {
@@ -21,7 +22,7 @@
 //! | `ops`      | configuration, metrics, the slow log, backups, sweeping | `net`, `items`                 |
 //! | `net`      | sockets, encryption, connections, threads               | no protocol and no item        |
 //! | `fuzzing`  | what the parsers guarantee for any input                | `proto`                        |
-//! | `proto`    | bytes to requests, answers to bytes, without state      | `items`                        |
+//! | `proto`    | bytes to requests, answers to bytes, without I/O        | `items`                        |
 //! | `items`    | what both protocols share: items, their store, eviction | the database                   |
 //!
 //! All may use `freed`, `counters`, `clock` and `error`. `tests/rooms.rs` checks this.

@@ -1,5 +1,5 @@
-//! Threads: workers that accept and serve connections, each with a runtime of its own; and one more thread that sweeps,
-//! serves metrics and waits for shutdown.
+//! Threads: workers that accept and serve connections, each with a runtime of its own; and the thread that calls
+//! [`run`], which counts and sweeps items, serves metrics, watches the log, and waits for shutdown.
 
 use crate::commands::{self, Session, memcached, redis};
 use crate::counters::{self, Counter};
@@ -40,7 +40,8 @@ impl Protocol {
     }
 }
 
-/// The totals of a server's run.
+/// The totals of a server's run. If its statistics were reset (`stats reset`, `CONFIG RESETSTAT`), all but `elapsed`,
+/// `swept` and `abandoned` count from then on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServeReport {
@@ -54,7 +55,7 @@ pub struct ServeReport {
     pub gets: u64,
     /// Storage commands carried out.
     pub sets: u64,
-    /// Requests that failed in the index.
+    /// Requests of memcached clients that failed in the index or found no room.
     pub failures: u64,
     /// Dead items the sweep has removed.
     pub swept: u64,
@@ -82,8 +83,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// An address that cannot be listened on or is not allowed; a map that is not the server's; a failure of the
-    /// index.
+    /// An address that cannot be listened on or is not allowed; a map that is not the server's; passwords or a
+    /// certificate that cannot be read; a sync policy that the pool's level does not offer; a failure of the index.
     pub fn bind(config: Config, db: &Db) -> Result<Server, Error> {
         config.check()?;
         let shared = Arc::new(Shared::open(config, db, &commands::DIALECTS)?);
@@ -244,7 +245,8 @@ async fn wait(
     }
 }
 
-/// Reloads the limits, the passwords and the certificate. Keeps the old ones of those that cannot be read.
+/// Reloads the limits, the passwords and the certificate. If the settings cannot be read, nothing changes; if the
+/// passwords or the certificate cannot, the old ones stay.
 fn reload(shared: &Shared) {
     let Some(host) = &shared.config.host else {
         return;

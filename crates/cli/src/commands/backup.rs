@@ -197,7 +197,8 @@ impl Compact {
         }
         let started = Instant::now();
         let progress = spinner();
-        // It stays locked until the new file has its name. An opening that waits for the lock then opens the new file.
+        // The old pool stays locked until the new file has its name. An opening that waits for the lock then opens the
+        // new file.
         let opened = identity(&pool).map_err(failed(&pool))?;
         let db = context.to_read().recovery_threads(0).open(&pool)?;
         if db.level() == Level::Disk {
@@ -219,8 +220,8 @@ impl Compact {
             &pool,
             part,
             |part, pool| {
-                // Another compaction, which reads the same file, may have replaced it, and it may have been written
-                // since.
+                // Another compaction, which reads the same file, may have replaced that file, and the replacement may
+                // have been written to since.
                 let folder = File::open(folder_of(pool))?;
                 folder.lock()?;
                 match identity(pool)? == opened {
@@ -232,7 +233,7 @@ impl Compact {
             },
             || {
                 let new: Db = options.page_size(db.stats()?.page_size).open(part)?;
-                // Set before the file holds data.
+                // The permissions are set before the file holds data.
                 warn_refused(old.give_to(part), part);
                 let copied = new.copy_from(&db.snapshot()?, |copied| {
                     if let Some(signal) = stop::signal() {

@@ -65,7 +65,7 @@ pub fn write_file<T>(
         Err(error) => return Err(failed(path)(error)),
     };
     let (part_file, part) = &create_part(file, 0o600).map_err(failed(file))?;
-    // Set before the file holds data.
+    // The permissions are set before the file holds data.
     let refused = access.map_or(Vec::new(), |access| access.give_to(part));
     if old {
         warn_refused(refused, part);
@@ -114,8 +114,8 @@ pub fn make_pool<T>(
     make: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let made = make().and_then(|done| {
-        // Locked until it has its name. Its owner and mode are synced too. The pool exists only if `make` has
-        // succeeded: a sync after a failed one would succeed and prove nothing.
+        // The pool is locked until it has its name. The sync covers its owner and mode, too. It comes only after `make`
+        // has succeeded: after a sync that failed there, this one could succeed and prove nothing.
         let file = File::open(part).map_err(failed(part))?;
         lock_named(&file, part).map_err(failed(part))?;
         file.sync_all().map_err(failed(part))?;
@@ -136,7 +136,7 @@ pub fn make_pool<T>(
 pub fn warn_refused(refused: Vec<(String, io::Error)>, new: &Path) {
     for (what, error) in refused {
         let name = new.display();
-        // A file with another owner has the same content.
+        // If the warning cannot be printed, it is lost: the content of the file is right all the same.
         let _ = writeln!(
             io::stderr(),
             "'{name}' cannot have {what} of the old file: {error}"

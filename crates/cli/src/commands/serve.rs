@@ -152,8 +152,8 @@ impl From<SyncArg> for Sync {
 /// The addresses that one name resolves to.
 type Addresses = Box<[SocketAddr]>;
 
-/// Resolves an address or a name. Drops addresses of a family that this machine lacks: `localhost` often resolves to
-/// `::1` even there.
+/// Resolves an address or a name. Drops addresses that this machine cannot bind, such as those of a family that it
+/// lacks: `localhost` often resolves to `::1` even there.
 fn listen_on(text: &str) -> Result<Addresses, String> {
     let all: Addresses = text
         .to_socket_addrs()
@@ -210,7 +210,7 @@ impl Args {
         }
     }
 
-    /// Serves until a signal or a client's command stops it.
+    /// Serves until a signal stops the server.
     fn serve(self, context: &Context) -> Result<Outcome, Failure> {
         let _log = log::start(self.log, self.log_level).map_err(server::Error::Threads)?;
         let tls = match (&self.tls_cert, &self.tls_key) {
@@ -264,7 +264,7 @@ impl Args {
             redis: in_text(&server.addresses(Protocol::Redis)),
             metrics: server.metrics_address(),
         };
-        // A program that reads this line may stop the server at once.
+        // The signals are handled before the line is printed: a program that reads the line may send one at once.
         let shutdown = Shutdown::on_signals();
         server.hear(&shutdown)?;
         log_output_error(announce(&ready, context.json));

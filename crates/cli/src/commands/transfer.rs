@@ -73,8 +73,8 @@ struct Summary {
 impl Import {
     /// Puts each line's entry. Stops at the first line that is not an entry; earlier entries stay.
     ///
-    /// A new map is built from the lines up to the first whose key is not above its predecessor: from all lines, if
-    /// they are sorted. The remaining entries are put one by one.
+    /// A new map is built from the lines up to the first whose key is not above its predecessor, or is too long, or has
+    /// too long a value: from all lines, if they are sorted and fit. The remaining entries are put one by one.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let name = name_of(&self.file, "standard input");
         let format = self.format.unwrap_or_else(|| Format::of(&self.file));
@@ -162,7 +162,7 @@ struct Lines {
     entries: u64,
     /// The last entry read.
     entry: Entry,
-    /// Whether the build has refused it, so that it must still be put.
+    /// Whether the last entry was kept from the build, which would have refused it, so that it must still be put.
     is_left: bool,
     failed: Option<Failure>,
 }

@@ -56,7 +56,7 @@ impl<'l> MakeWriter<'l> for Lines {
     }
 }
 
-/// Collects whole lines.
+/// Queues each piece that is written to it. `tracing_subscriber` writes a line at a time.
 pub struct Line<'l>(&'l SyncSender<Message>);
 
 impl Write for Line<'_> {

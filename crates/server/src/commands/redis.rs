@@ -13,7 +13,7 @@
 //! | `client`, `admin`, `describe`        | commands on connections and on commands                        |
 //! | `config`, `info`, `slowlog`          | commands on the server                                         |
 //! | `backup`, `durable`                  | `SAVE`, `BGREWRITEAOF` and the like                            |
-//! | `context`                            | what a command works with                                      |
+//! | `context`                            | the worker, the client, the connection's state and the reply   |
 //! | `state`                              | what a connection remembers between two commands               |
 //! | `dialect`                            | the protocol, as sockets and metrics know it                   |
 //! | `catalogue`, `command`               | the words and keys of each command, and what it does to data   |

@@ -1,10 +1,12 @@
-//! The places of unfinished scans. A cursor is a number and a place is a key, so the server keeps the keys.
+//! The places of unfinished scans. A client's cursor is a number, but a place in a map is a key, so the server keeps
+//! the key of each cursor.
 //!
-//! A scan has one place, however many pages it has had. A cursor from which the scan was continued is *spent*; the
-//! server keeps it for a while for a client that asks again because the answer was lost.
+//! A scan has one open place, however many pages it has had, unless its client repeats a request. A cursor from which
+//! the scan was continued is *spent*; the server keeps it for a while for a client that asks again because the answer
+//! was lost.
 //!
-//! I1 No number is given twice. Numbers begin at random, so that a number of an earlier server matches no scan, and are
-//!    far below 2^53, so that they stay exact in clients that hold numbers as floating point.
+//! I1 No number is given twice. Numbers begin at a random one below 2^52, so that a number of an earlier server hardly
+//!    matches a scan, and stay below 2^53, so that they are exact in clients that hold numbers as floating point.
 //! I2 The cursors kept are within [`OPEN`], [`SPENT`] and [`BYTES`]. Spent cursors are dropped before others, and of
 //!    either kind the oldest first.
 
@@ -56,7 +58,7 @@ impl Cursors {
     }
 
     /// Records a page of a scan, which was continued `from` a cursor, or begun if that is 0. The next page begins
-    /// behind `key`, unless the scan has ended. Returns the next cursor.
+    /// behind `key`; without one the scan has ended. Returns the next cursor, or 0 at the end.
     pub fn gone_on(&self, from: u64, key: Option<Vec<u8>>) -> u64 {
         let mut places = self.lock();
         if let Some(place) = places.open.remove(&from) {

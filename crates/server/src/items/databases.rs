@@ -45,7 +45,7 @@ impl From<wollemi::Error> for NotMade {
     }
 }
 
-/// Maximum number of bytes that a transaction may change in one database.
+/// Maximum number of bytes that a transaction may change in each database.
 const MAX: usize = 256 << 20;
 
 const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
@@ -53,7 +53,7 @@ const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
 /// All databases.
 pub struct Databases<M: Media = Hardware> {
     db: Db<M>,
-    /// The name of the first one's map.
+    /// The name of database 0's map.
     name: String,
     /// The index for maps that are created.
     index: Option<IndexKind>,
@@ -61,7 +61,7 @@ pub struct Databases<M: Media = Hardware> {
     /// The largest value that memcached's clients may store, in bytes.
     largest: Arc<AtomicUsize>,
     opened: [OnceLock<Arc<ItemStore>>; COUNT],
-    /// Held by the thread that creates a database. Existing ones can be selected meanwhile.
+    /// Held by the thread that opens or creates a database's store. Open ones can be selected meanwhile.
     making: Mutex<()>,
     /// The changes of the running transaction.
     overlay: Arc<Mutex<Overlay>>,
@@ -74,8 +74,8 @@ pub struct Databases<M: Media = Hardware> {
     memory: MemoryLimit,
 }
 
-/// Begins the count of a store's items: that of an empty store is complete before any client writes. Damaged items stay
-/// uncounted; requests report the damage.
+/// Begins the count of a store's items. The count of an empty store is then complete, before any client writes. An
+/// error of a damaged pool is ignored here: requests report the damage.
 fn begin_count(store: ItemStore) -> ItemStore {
     let _ = store.count_on(1);
     store
@@ -160,7 +160,7 @@ impl<M: Media> Databases<M> {
             .collect()
     }
 
-    /// Returns the number of edits since the start, those that changed nothing included.
+    /// Returns the number of edits since the start that may have stored an item, also if they changed nothing.
     pub fn edits(&self) -> u64 {
         self.all().iter().map(|(_, store)| store.edits()).sum()
     }
@@ -182,7 +182,7 @@ impl<M: Media> Databases<M> {
         if let Some(store) = slot.get() {
             return Ok(Some(store.clone()));
         }
-        // Also after a panic the slot is filled or not.
+        // The lock protects no data of its own: after a panic the slot is either empty or filled, and both are valid.
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = slot.get() {
             return Ok(Some(store.clone())); // Another thread was faster.
@@ -210,8 +210,9 @@ impl<M: Media> Databases<M> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the gate for exclusive use: no other command runs until the guard is dropped. The caller waits for the
-    /// commands under way, and all others wait for the caller, so a write that stalls here stalls every client.
+    /// Closes the gate for exclusive use: no other command runs until the guard is dropped, except memcached's `stats`,
+    /// which reads no item. The caller waits for the commands under way, and all others wait for the caller, so a write
+    /// that stalls here stalls every client.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.turns_alone.fetch_add(1, Ordering::Relaxed);
@@ -250,7 +251,7 @@ impl<M: Media> Databases<M> {
     }
 
     fn before(&self) -> MutexGuard<'_, Option<Begun>> {
-        // Each change is one assignment or one push.
+        // Each change is one assignment or one push, so the list is valid also after a panic.
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -276,8 +277,8 @@ pub struct ItemTransaction<'d, M: Media = Hardware> {
 }
 
 impl<M: Media> ItemTransaction<'_, M> {
-    /// Commits: all changes are durable when this returns. If the commit was [refused](NotMade::Refused), nothing was
-    /// changed.
+    /// Commits. On success all changes are made, and as durable as the sync policy and the connection's turn require.
+    /// If the commit was [refused](NotMade::Refused) or [not logged](NotMade::NotLogged), nothing was changed.
     pub fn commit(self) -> Result<(), NotMade> {
         let overlay = self.databases.take_overlay();
         if overlay.is_outgrown() {

@@ -13,7 +13,7 @@ const WORDS: usize = 7;
 const COUNTERS: u64 = WORDS as u64 * 16;
 const MAX: u64 = 15;
 
-/// A line is halved after this many accesses: some seven for each item that a line is for.
+/// A line's counters are halved once it has counted this many accesses (after a halving, half as many again).
 const AGE: u64 = 100;
 
 /// Bytes of items per line of 64 bytes.
@@ -75,7 +75,7 @@ impl Sketch {
         }
     }
 
-    /// Returns how often the key with this hash was accessed, up to 15.
+    /// Returns an estimate of how often the key with this hash was accessed lately, up to 15.
     pub fn estimate(&self, hash: u64) -> u64 {
         let line = self.line(hash);
         let counts =

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     8  unique: what `gets` shows and `cas` compares; changes with the item
+//!      0     8  unique: what `gets` shows and `cas` compares; new with each change but by `touch`, `gat` and `mg`
 //!      8     8  expiry: the millisecond since 1970 at which the item is gone; 0: never
 //!     16     4  flags: the client's own
 //!     20     4  marks: bit 0: stale, bit 1: a client was told to replace the item, bit 2: the
@@ -15,7 +15,7 @@
 /// The bytes before the data.
 pub const HEADER: usize = 24;
 
-/// Bytes that an item takes for its place in the index, beside its key and its value.
+/// Bytes that the memory limit counts for an item's place in the index, besides its key and its value.
 pub const PLACE: u64 = 64;
 
 /// An item's header.
@@ -85,8 +85,9 @@ impl Header {
 /// Thirty days, in seconds: memcached takes a longer lifetime for a point in time.
 const LONGEST_LIFETIME: i64 = 60 * 60 * 24 * 30;
 
-/// Returns the `expiry` of an item that a memcached client stores at the millisecond `now`. A lifetime of 0 means for
-/// ever, up to thirty days a number of seconds, above that a second since 1970, and below 0 that it has expired.
+/// Returns the `expiry` of an item that a memcached client stores at the millisecond `now`. An item with a lifetime of
+/// 0 never expires, and one with a lifetime below 0 has expired. A lifetime of up to thirty days is a number of seconds
+/// from now on, a longer one a second since 1970.
 pub fn expiry(lifetime: i64, now: u64) -> u64 {
     match lifetime {
         0 => 0,
@@ -102,7 +103,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// An item reads back as written; any other bytes are an item or none, never a panic.
+        /// An item reads back as written; other bytes are an item if they are at least as long as a header, and never
+        /// cause a panic.
         #[test]
         fn items_are_read_as_written(unique: u64, expiry: u64, flags: u32, marks: u32, data: Vec<u8>) {
             let header = Header { unique, expiry, flags, marks };

@@ -3,15 +3,17 @@
 //! An item takes the bytes of its key and its value, and [`PLACE`] bytes for its place in the index. Before a write is
 //! carried out, it reserves the bytes by which items may grow ([`MemoryLimit::reserve`]).
 //!
-//! I1 While the limit is not lowered and all items are counted, `used + reserved` is at most the limit whenever a write
-//!    has been admitted, and no write takes more than it has reserved: so `used` never exceeds the limit.
-//! I2 `reserved` alone never exceeds the limit either: a writer that would exceed it waits for the admitted writes, so
-//!    that these together never need more room than there can be. Admitted writes never wait for a writer that
-//!    reserves.
+//! I1 Once all items are counted, and while the limit is neither lowered nor set where there was none,
+//!    `used + reserved` is at most the limit whenever a write is admitted, and no write takes more than it has
+//!    reserved: so `used` never exceeds the limit.
+//! I2 `reserved` alone does not exceed the limit either: a writer that would exceed it waits until other writes return
+//!    their reservations, so that the reserving writes together never need more room than there can be. Admitted writes
+//!    never wait for a writer that reserves.
 //!
-//! Eviction: a clock hand goes round all items in key order, [`STEP`] at a time. It removes the dead ones of these, or,
-//! if there are none, the quarter that was accessed least (`frequency`); of equals, those stored first. If live items
-//! may not be evicted, a write without room moves the hand over [`LOOK`] items; the next write continues from there.
+//! Eviction: a clock hand goes round all items in the order of the index, [`STEP`] at a time. It removes the dead items
+//! among these, or, if there are none, the quarter that was accessed least (`frequency`); among equals, those stored
+//! first. If live items may not be evicted, a write without room moves the hand over [`LOOK`] items; the next write
+//! continues from there.
 
 #[cfg(doc)]
 use crate::items::item::PLACE;
@@ -33,7 +35,7 @@ pub struct MemoryLimit {
     /// Whether writes without room evict items; otherwise they are refused.
     evicts: AtomicBool,
     usage: Arc<Usage>,
-    /// Bytes by which admitted writes may grow items.
+    /// Bytes that are reserved by writes that are admitted or still make room.
     reserved: AtomicU64,
     evicted: AtomicU64,
     refused: AtomicU64,
@@ -100,7 +102,7 @@ impl MemoryLimit {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Changes the limit. If the items exceed it, the next write that needs room evicts.
+    /// Changes the limit. If the items exceed it, the next write that needs room evicts items, or is refused.
     pub fn set_limit(&self, bytes: u64) {
         if bytes > 0 {
             self.usage.estimate_for(bytes);
@@ -185,8 +187,8 @@ impl MemoryLimit {
         self.used().saturating_add(self.reserved.load(Ordering::SeqCst)) > limit
     }
 
-    /// Moves the clock hand until it has removed an item. Returns `false` if there are no items, or, if live items may
-    /// not be evicted, if none that it has passed is dead.
+    /// Moves the clock hand until it has removed an item, unless another thread has made room. Returns `false` if there
+    /// are no items, or, if live items may not be evicted, if none of those that the hand has passed was dead.
     fn make_room(&self, stores: &dyn Fn() -> Stores, limit: u64, now: u64) -> Result<bool, Failure> {
         let evicts = self.evicts();
         let mut looks = if evicts { usize::MAX } else { LOOK };
@@ -196,7 +198,7 @@ impl MemoryLimit {
             return Ok(true); // Another thread was faster.
         }
         let stores = stores();
-        // One round more than there are databases, as the hand may have begun in the middle of one.
+        // One turn more than there are databases, as the hand may begin in the middle of a database.
         for _ in 0..=stores.len() {
             let place = stores.iter().position(|&(number, _)| number >= hand.database);
             let (number, store) = &stores[place.unwrap_or(0)];

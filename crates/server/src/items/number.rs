@@ -1,6 +1,6 @@
 //! Decimal numbers, as the protocols write them.
 
-/// Parses the whole of `word`; `None` if it is not a number, or above 2^64 - 1.
+/// Parses the whole of `word`, which may begin with a plus sign; `None` if it is not a number, or above 2^64 - 1.
 pub fn unsigned(word: &[u8]) -> Option<u64> {
     let digits = word.strip_prefix(b"+").unwrap_or(word);
     if digits.is_empty() {
@@ -15,7 +15,8 @@ pub fn unsigned(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// Parses the whole of `word`, with or without a sign.
+/// Parses the whole of `word`, with or without a sign; `None` if it is not a number, or if its magnitude is above
+/// 2^63 - 1.
 pub fn signed(word: &[u8]) -> Option<i64> {
     match word.strip_prefix(b"-") {
         Some(digits) if digits.starts_with(b"+") => None,
@@ -94,7 +95,7 @@ mod tests {
             }
         }
 
-        /// A strict read accepts numbers as they are written, with a sign, and nothing else.
+        /// A strict read accepts numbers as `write_signed` writes them, and nothing else.
         #[test]
         fn strict_numbers_are_those_that_are_written(number: i64, word in "[-+0-9 ]{0,21}") {
             let mut text = Vec::new();
@@ -105,7 +106,7 @@ mod tests {
             prop_assert_eq!(strict(word.as_bytes()), same);
         }
 
-        /// Anything else is refused as the standard library refuses it.
+        /// `unsigned` accepts and refuses the same words as the standard library.
         #[test]
         fn other_words_are_refused(word in "[-+0-9a ]{0,24}") {
             prop_assert_eq!(unsigned(word.as_bytes()), word.parse::<u64>().ok());

@@ -1,4 +1,5 @@
-//! The server's own state that must survive a crash: one record, under the empty key, which no client can name.
+//! The state of a store that must survive a crash: one record in each map, under the empty key, which no client can
+//! name.
 //!
 //! ```text
 //! offset  size  field
@@ -39,7 +40,7 @@ pub struct StoreRecord {
 const MAX: u64 = 1 << 62;
 
 impl StoreRecord {
-    /// The record of a server that has never run. Unique 0 is never given.
+    /// The record of a new store. Unique 0 is never given.
     pub const FIRST: StoreRecord = StoreRecord {
         reserved: 1,
         flushed: 0,

@@ -1,16 +1,21 @@
 //! The items in a map, over any index, and the operations on them.
 //!
-//! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns.
+//! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns, unless the sync policy
+//!    or the connection's turn defers that, or a transaction buffers the edit.
 //! I2 A dead item (expired, or older than a `flush_all`) is absent for every command. A command that meets it may
-//!    remove it, by an edit that looks again. A flush becomes visible like any other change: a reader reports an item
-//!    absent because of a flush only after it has seen the flush (`reads`).
+//!    remove it, by an edit that looks again. A flush becomes visible like any other change: a reader that reports an
+//!    item absent because of a flush has first read the flush through the index, so its answer waits until the flush is
+//!    durable (`reads`).
 //! I3 A transaction buffers edits until it commits. If it does not commit, the state beside the index (the record, the
 //!    count) becomes what it was before. Uniques that the transaction reserves stay reserved in any case.
-//! I4 An edit takes its unique under the lock on the key: of two items of one key the later has the larger.
+//! I4 An edit that may store an item takes a unique under the lock on the key: of two items of one key the later has
+//!    the larger unique.
 //!
-//! Here: the store, and an edit of one item. Elsewhere: memcached's classic commands (`classic`), storing items
-//! together (`puts`), reading (`reads`), removing (`removal`, `evict`), uniques and flushes (`recorded`), transactions
-//! (`transact`). Not here: the protocols (`proto`, `commands`), the layouts (`item`, `record`).
+//! Here: the store, and an edit of one item (`edit`). Elsewhere: memcached's classic commands (`classic`), storing
+//! items together (`puts`), reading (`reads`), removing (`removal`, `evict`), uniques and flushes (`recorded`),
+//! transactions (`transact`), whether a key has changed (`seen`), the numbers of items and bytes and the frequency of
+//! accesses (`count`, `usage`), and the map with a transaction's buffered edits (`pending`). Not here: the protocols
+//! (`proto`, `commands`), the layouts (`item`, `record`).
 
 pub mod classic;
 mod count;
@@ -67,7 +72,7 @@ pub enum Outcome {
 /// The decision of an edit, with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision<T> {
-    /// Leave the item as it is.
+    /// Leave a live item as it is, and remove a dead one.
     Keep(T),
     /// Put the value that was filled in.
     Put(T),
@@ -92,7 +97,7 @@ pub enum Failure {
 /// The items in an index.
 pub struct ItemStore {
     items: Pending,
-    /// The largest value, in bytes. It may change.
+    /// Maximum length of a memcached item's data, in bytes. Changes when the settings do.
     largest: Arc<AtomicUsize>,
     /// The next unique, and the one of the first edit.
     next: AtomicU64,
@@ -147,26 +152,28 @@ impl ItemStore {
         Ok(store)
     }
 
-    /// Returns the number of edits since it was opened, those that changed nothing included.
+    /// Returns how many uniques were given since the store was opened: one for each decision of an edit that may store
+    /// an item, also if it changed nothing, and one for each [look](ItemStore::see). Edits that can only remove an item
+    /// are not counted.
     pub fn edits(&self) -> u64 {
         self.next.load(Ordering::Relaxed) - self.first
     }
 
-    /// Skips uniques, so that at most this many reserved ones are left. No edit runs meanwhile.
+    /// Skips uniques, so that at most this many reserved ones are left. The caller excludes edits.
     #[cfg(feature = "items")]
     pub fn pass_uniques(&self, left: u64) {
         let next = self.reserved.load(Ordering::SeqCst).saturating_sub(left);
         self.next.fetch_max(next, Ordering::SeqCst);
     }
 
-    /// Returns the number of items, including dead ones that no command has removed yet, and whether it is exact. It is
-    /// exact once [`count_on`](ItemStore::count_on) has returned `true`.
+    /// Returns the number of items, and whether it is exact. Expired items count until they are removed; items that a
+    /// flush has dropped do not. The number is exact once [`count_on`](ItemStore::count_on) has returned `true`.
     pub fn items(&self) -> (u64, bool) {
         self.count.get()
     }
 
-    /// Returns the number of keys in its map, those of the record and of dead items included, as far as they are
-    /// counted.
+    /// Returns the number of keys in the store's map, those of the record and of dead items included, as far as they
+    /// are counted.
     pub fn keys(&self) -> u64 {
         self.count.keys() + 1
     }
@@ -192,7 +199,7 @@ impl ItemStore {
         self.count.edit(&self.items, key, edit)
     }
 
-    /// Returns what an edit has found: this value, and the item in it.
+    /// Describes this value, and the item in it, for the count of items.
     #[inline]
     fn found(&self, value: Option<&[u8]>, item: Option<Item<'_>>) -> Found {
         Found {
@@ -207,7 +214,8 @@ impl ItemStore {
     }
 
     /// Edits an item. `rule` receives the live item and a new unique, and decides; it fills a value to put into its
-    /// last argument, `scratch`, which still holds the value when this returns.
+    /// last argument, `scratch`, which still holds the value when this returns. The index may call `rule` again, for
+    /// example after a full pool was given room; the last decision counts.
     pub fn change<T>(
         &self,
         key: &[u8],

@@ -21,14 +21,14 @@ pub struct Client {
     /// The server's address that it connected to.
     pub local: String,
     since: Instant,
-    /// When it last sent something, in milliseconds after `since`.
+    /// When the client last sent something, in milliseconds after `since`.
     active: AtomicU64,
     killed: AtomicBool,
     /// Wakes the connection to end, or to look at changed limits.
     told: Notify,
     /// Its [`State`].
     state: AtomicU8,
-    /// The number of its last command, counted from 1. Only Redis clients have one.
+    /// The number of the client's last command, counted from 1; 0: none. Noted for Redis clients only.
     command: AtomicUsize,
     known: Mutex<Known>,
 }
@@ -105,7 +105,7 @@ impl Client {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Each change is an assignment.
+        // Each change is an assignment, so the value is valid also after a panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +139,7 @@ impl Client {
             .store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Ends the connection; if it is in a turn, after that.
+    /// Ends the connection. One that is in a turn ends after the turn, or when it next waits for its client.
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Release);
         self.told.notify_one();
@@ -221,7 +221,7 @@ impl Clients {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
-        // Each change is one insert or remove.
+        // Each change is one insert or remove, so the map is valid also after a panic.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,11 +1,11 @@
-//! One connection. In each turn the server reads all that the client has sent, answers all complete requests, and
-//! writes once.
+//! One connection. In each turn the server reads what the client has sent, answers all complete requests, and then
+//! sends the answers; only if there are many does it send some of them earlier.
 //!
-//! I1 Bounded: the input never grows beyond the longest request, the output not beyond [`ENOUGH`] and one value. While
+//! I1 Bounded: the input never grows beyond the longest request, the output not beyond [`ENOUGH`] and one answer. While
 //!    answers wait for the client the server reads nothing, so that a client which only sends fills its own socket.
 //! I2 Requests are carried out in order, each once it is complete. An answer is sent after the request's effect, and
-//!    all that the request has read, is durable. Requests do not wait for that one by one: the answers wait together,
-//!    with those of the worker's other connections ([`Lane::settle`]).
+//!    all that the request has read, is durable, unless the sync policy defers that. Requests do not wait for that one
+//!    by one: the answers wait together, with those of the worker's other connections ([`Lane::settle`]).
 //! I3 A server that stops still answers requests that have arrived completely.
 //!
 //! Not here: what the bytes mean ([`Protocol`]).
@@ -31,7 +31,8 @@ use tokio::time::{Instant, sleep_until};
 /// The server sends answers once there are this many bytes of them, however many requests wait.
 pub const ENOUGH: usize = 256 << 10;
 
-/// Bytes of input space that a connection keeps, then those of its first read.
+/// Bytes of input space, and of output space, that a connection keeps between turns; then bytes of input space for its
+/// first read.
 const KEPT: usize = 64 << 10;
 const FIRST: usize = 4 << 10;
 
@@ -150,7 +151,7 @@ pub async fn serve(
         let crowded = turn - std::mem::replace(&mut last, turn) >= CROWD;
         let answered = protocol.answer_all(input.unread(), &mut sink).await?;
         let waits = (1..KEPT).contains(&sink.out.len());
-        // If something is not durable yet, the answers wait for the others in any case.
+        // If something is not durable yet, `send` lets the other connections make their answers in any case.
         if crowded && waits && answered.used >= PIPELINE && lane.is_settled() {
             tokio::task::yield_now().await;
         }

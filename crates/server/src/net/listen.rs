@@ -1,4 +1,4 @@
-//! Listening and accepting. Every worker accepts from every TCP and unix socket.
+//! Listening and accepting. Every worker accepts connections on every address.
 //!
 //! A TCP address has one socket a worker (`SO_REUSEPORT`), and the kernel spreads the connections over them; a unix
 //! socket is shared. A connection stays with the worker that accepted it.
@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-/// Connections that may wait to be accepted.
+/// Connections that may wait at a TCP socket to be accepted.
 const BACKLOG: i32 = 4096;
 
 /// How long a connection may be silent before the first keepalive probe: Redis's default of `tcp-keepalive`. Further

@@ -99,7 +99,7 @@ impl Stop {
 
     /// Waits until this phase is reached.
     pub async fn reached(&mut self, phase: Phase) {
-        // An error means that the handle is gone, and with it every thread that could stop the server.
+        // An error means that no handle is left that could stop the server. Then the task stops, too.
         let _ = self.0.wait_for(|now| *now >= phase).await;
     }
 }

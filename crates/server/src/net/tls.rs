@@ -1,4 +1,5 @@
-//! Encryption: TLS 1.2 and 1.3 by rustls, on every TCP address of a server that has a certificate.
+//! Encryption: TLS 1.2 and 1.3 by rustls, on every TCP address for clients of a server that has a certificate (not on
+//! that of the metrics).
 //!
 //! Not here: authentication, which is by passwords (`passwords`).
 

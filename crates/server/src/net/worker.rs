@@ -57,8 +57,8 @@ where
             .map_err(Error::Threads)
     }
 
-    /// Serves until the server stops and all connections have ended, or have had the time to. Returns the number of
-    /// abandoned connections.
+    /// Serves until the server stops and all connections have ended, the drain timeout has passed, or the server is to
+    /// stop at once. Returns the number of abandoned connections.
     async fn serve(mut self, listeners: Vec<Listener>) -> usize {
         let mut stop = self.stop.clone();
         loop {
@@ -163,7 +163,7 @@ impl<P: Protocol> Connection<P> {
         let ended = worker.unsettled(serving).await;
         match ended {
             Ok(()) => tracing::debug!(id, "disconnected"),
-            // The client's end of the connection.
+            // The client has broken the connection off, was idle for too long, or was killed; or a sync has failed.
             Err(why) => tracing::debug!(id, %why, "disconnected"),
         }
     }

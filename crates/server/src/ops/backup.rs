@@ -3,7 +3,8 @@
 //! I1 A backup holds one moment of all databases, between the request for it and its answer, with each transaction
 //!    whole or absent: the snapshot is taken while no command has exclusive use. If a transaction asks for the backup,
 //!    the moment is after that transaction.
-//! I2 No worker waits for a backup. Only the client that asks with `SAVE` waits.
+//! I2 A worker takes the snapshot, unless a transaction asks for the backup, but does not wait until the backup is
+//!    written. Only the client that asks with `SAVE` waits.
 //! I3 No backup outlives its server.
 //!
 //! Not here: the file, which the program around the server writes (`config::Host`); the commands
@@ -43,7 +44,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 struct Running {
     since: Instant,
-    /// The number of edits before its moment.
+    /// The number of edits before the request for it.
     edits: u64,
     copying: Arc<Copying>,
 }
@@ -55,13 +56,14 @@ pub struct Done {
     pub made: u64,
     /// The number of failed backups.
     pub failed: u64,
-    /// The time in seconds since 1970 at which the last was done, or else at which the server started.
+    /// The time in seconds since 1970 at which the last successful backup ended, or else at which the server started.
     pub time: u64,
-    /// Whether the last one that has ended succeeded.
+    /// Whether the last backup that has ended, or could not begin because its snapshot failed, succeeded; `true` before
+    /// the first.
     pub well: bool,
-    /// The duration of the last.
+    /// The duration of the last backup that has ended.
     pub took: Option<Duration>,
-    /// The number of edits before the moment of the last successful one.
+    /// The number of edits before the request for the last successful backup.
     edits: u64,
 }
 
@@ -69,11 +71,13 @@ pub struct Done {
 #[derive(Clone, Debug)]
 pub struct Look {
     pub done: Done,
-    /// The number of edits since the last backup, those that changed nothing included.
+    /// The number of [edits](Databases::edits) since the request for the last successful backup, or else since the
+    /// start.
     pub edits: u64,
     /// The time since the running backup began.
     pub running: Option<Duration>,
-    /// The number of entries at the running backup's moment, and its progress; zeros if none runs.
+    /// The number of entries at the running backup's moment, and its progress: entries and bytes written, and bytes of
+    /// memory for before-images. Zeros if none runs.
     pub total: u64,
     pub entries: u64,
     pub bytes: u64,
@@ -134,12 +138,13 @@ impl Backups {
         }
     }
 
-    /// Begins a backup: of this moment if `now`, for which no command may have exclusive use, else of a later one. The
-    /// receiver gets the result.
+    /// Begins a backup. If `now`, it shows this moment, and the caller makes sure that no command has exclusive use;
+    /// otherwise a later one. The receiver gets the result.
     ///
     /// # Errors
     ///
-    /// The error's text, if a backup runs already, none can be made here, or the server ends.
+    /// The error's text, if a backup runs already, none can be made here, the server ends, or the snapshot or the
+    /// thread fails.
     pub fn begin(self: &Arc<Backups>, now: bool) -> Result<oneshot::Receiver<Outcome>, String> {
         let mut inner = self.lock();
         let host = self.host.clone();

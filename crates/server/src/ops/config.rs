@@ -1,4 +1,5 @@
-//! The server's configuration, and the program around it, which reads that again.
+//! The server's configuration, and the services of the program around the server (`Host`), which can read the
+//! configuration again.
 
 use crate::Error;
 use crate::items::store::{BATCH, ENOUGH};
@@ -36,7 +37,7 @@ pub struct Config {
     pub host: Option<Arc<dyn Host>>,
     /// Where backups go; without it there are none. A reload may change it.
     pub backup_to: Option<BackupTo>,
-    /// When writes are durable, in a pool of level `disk`; `None`: what the pool's level amounts to. A reload may
+    /// When writes are durable, in a pool of level `disk`; `None`: as the pool's level has it by default. A reload may
     /// change it.
     pub sync: Option<Sync>,
     /// A file of `user:password` lines. With it, clients must log in.

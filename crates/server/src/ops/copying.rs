@@ -1,4 +1,4 @@
-//! The path of backups, and the progress of the current one.
+//! The path of backups, and the progress of the running one.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Where backups go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupTo {
-    /// The file. A new backup replaces it once that is complete and durable.
+    /// The file. A new backup replaces it once the new one is complete and durable.
     pub file: PathBuf,
     /// Maximum memory, in bytes, for the before-images of what clients change while the backup is written.
     pub memory: u64,

@@ -1,7 +1,8 @@
 //! The durations of commands: a histogram per command and worker; a reader sums them.
 //!
 //! A duration counts from the end of the worker's previous command, or from the reading of the input: it includes
-//! parsing, waiting for locks, and carrying out. Commands that are carried out together share one duration.
+//! parsing, waiting for locks, and carrying out. Each command of several that are carried out together counts as having
+//! taken as long as all of them.
 //!
 //! Histograms are log-linear with eight buckets per doubling, so that a duration is known to an eighth of itself. The
 //! buckets end at 2^36 ns (69 s); longer durations count as that.

@@ -36,7 +36,7 @@ pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Returns the number of bytes that no sync has made durable, from two numbers of about the same moment.
+/// Returns the number of bytes that no sync has made durable. The two positions are not read at the same moment.
 fn unsynced(log: &LogStats) -> u64 {
     log.appended.saturating_sub(log.durable)
 }

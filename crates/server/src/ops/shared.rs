@@ -68,7 +68,7 @@ impl Worker {
         }
     }
 
-    /// Records a command that came `times` times, and how long each took. Returns whether that is slow.
+    /// Records a command that came `times` times, each of which took as long. Returns whether that is slow.
     #[inline]
     pub fn took(&self, command: Command, took: Duration, times: u64) -> bool {
         self.shared.latencies[self.number].note(command, took, times);
@@ -139,7 +139,8 @@ impl Shared {
         }
     }
 
-    /// Sets all counts to zero.
+    /// Sets the workers' counts, the durations, and the numbers of rejected connections, evicted items and refused
+    /// writes to zero.
     pub fn reset_counts(&self) {
         self.net.counters.iter().for_each(Counters::reset);
         self.latencies.iter().for_each(Latencies::reset);

@@ -147,7 +147,7 @@ impl SlowLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        // An entry is whole before it is pushed.
+        // An entry is complete before it is pushed, so the log is valid also after a panic.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

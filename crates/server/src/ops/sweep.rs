@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Keys visited in one step.
 const STEP: usize = 256;
 
-/// The pause between two rounds, as a multiple of the pause between two steps.
+/// The pause after a round, or after a failure, as a multiple of the pause between two steps.
 const ROUND: u32 = 20;
 
 /// Keys counted in one step. Writers wait for a step, which takes some tens of microseconds.
@@ -25,7 +25,7 @@ const COUNT_PAUSE: Duration = Duration::from_millis(1);
 
 /// Counts the items once.
 pub async fn count(shared: Arc<Shared>) {
-    // In a damaged pool the count stops and is never reported as exact; requests report the damage.
+    // If a store is damaged, its count stops and is never reported as exact; requests report the damage.
     for (_, store) in shared.databases.all() {
         loop {
             let counted = {

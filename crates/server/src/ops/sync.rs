@@ -1,4 +1,5 @@
-//! When an answered write is durable: Redis's `appendfsync`. A pool of level `disk` has the choice.
+//! When an answered write is durable: Redis's `appendfsync`. A pool of level `disk` offers the choice; each other level
+//! has one policy.
 
 use crate::Error;
 use std::fmt;
@@ -7,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use wollemi::{Db, Durability, Level};
 
-/// When a write survives the loss of power. At level `disk` an answered write always survives the end of the process.
+/// When a write survives the loss of power. Whatever the policy, an answered write survives the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// When it is answered.
     Always,
-    /// Within a second after it was answered.
+    /// Within a second, and the duration of a sync, after it was answered.
     EverySecond,
     /// When the operating system has written it.
     No,
@@ -103,7 +104,8 @@ impl Syncing {
     ///
     /// # Errors
     ///
-    /// [`Error::Sync`] if the pool's level does not offer the policy, [`Error::Log`] if the disk has failed.
+    /// [`Error::Sync`] if the pool's level does not offer the policy. [`Error::Log`] if the disk has failed; the policy
+    /// is changed all the same.
     pub fn set(&self, sync: Sync) -> Result<(), Error> {
         self.check(sync)?;
         self.db.set_sync_within((sync != Sync::No).then_some(SECOND));

@@ -1,7 +1,7 @@
 //! The protocols: from bytes to requests, and from answers to bytes.
 //!
-//! I1 Pure: no sockets, no clock, and nothing of the connection or the database. A parser remembers only how far it
-//!    has read an unfinished request.
+//! I1 Pure: no sockets, no clock, and nothing of the connection or the database. Between two calls a parser remembers
+//!    its limits, the arguments of the last request, and how far it has read, or has to skip, an unfinished one.
 //!
 //! | module      | what it holds                                                |
 //! |-------------|--------------------------------------------------------------|

@@ -1,8 +1,8 @@
 //! The effective settings of `serve`: from flags, the environment, a file, or the defaults, in this order.
 //!
-//! I1 Every long option of `serve` is a setting with one name: `--max-connections 5`, `WOLLEMI_MAX_CONNECTIONS=5`, and
-//!    `max-connections = 5` in the file. Settings of the environment and the file are turned into flags, so that one
-//!    parser reads all.
+//! I1 Every long option of `serve`, except [`NOT_SETTINGS`], is a setting with one name: `--max-connections 5`,
+//!    `WOLLEMI_MAX_CONNECTIONS=5`, and `max-connections = 5` in the file. Settings of the environment and the file are
+//!    turned into flags, so that one parser reads all.
 //! I2 A setting comes as a whole from the first source that sets it, or that sets an option which excludes it.
 //!
 //! Not here: what the settings mean (`commands::serve`, `context`), the file's syntax (`file`).

@@ -47,7 +47,7 @@ pub struct ItemMemory {
     pub used: f64,
     /// Its limit; 0: no limit.
     pub limit: f64,
-    /// Items evicted since the server was started.
+    /// Items evicted since the server was started or its statistics were reset.
     pub evicted: f64,
     /// Writes refused since then for lack of room.
     pub refused: f64,
@@ -80,7 +80,7 @@ pub struct Backup {
     pub made: f64,
     /// Whether the last backup succeeded.
     pub ok: bool,
-    /// Seconds since the last backup; `None` if there was none.
+    /// Seconds since the last successful backup; `None` if there was none since the server was started.
     pub age: Option<f64>,
 }
 
@@ -100,7 +100,7 @@ pub struct Log {
     pub sync_p99: Option<f64>,
     /// Number of times in the interval that a write waited for a checkpoint.
     pub room_waits: f64,
-    /// Seconds since the last checkpoint.
+    /// Seconds since the last checkpoint, or else since the server was started.
     pub checkpoint_age: f64,
     pub checkpointing: bool,
     pub checkpoint_ok: bool,
@@ -245,7 +245,7 @@ fn rows(before: Option<&Scrape>, now: &Scrape, interval: f64) -> Vec<Row> {
     now.all(&counts).iter().map(row).collect()
 }
 
-/// Returns the cumulative buckets of a histogram, by ascending bound.
+/// Returns the cumulative buckets of a histogram over the interval, in the server's order, which is by ascending bound.
 fn buckets(
     before: Option<&Scrape>,
     now: &Scrape,

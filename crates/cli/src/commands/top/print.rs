@@ -64,7 +64,7 @@ pub fn connections(look: &Look) -> String {
     }
 }
 
-/// Returns the memory of the items, its limit, and how many items were evicted or refused.
+/// Returns the memory of the items, its limit, and how many items were evicted and how many writes refused.
 pub fn item_memory(look: &Look) -> String {
     let memory = &look.item_memory;
     let mut text = bytes(memory.used);
@@ -138,7 +138,7 @@ pub fn log(log: &Log) -> String {
     text
 }
 
-/// Formats a count in four or five characters.
+/// Formats a count in at most six characters, up to 999 T.
 pub fn count(number: f64) -> String {
     scaled(number, 1000.0, &["", "k", "M", "G", "T"])
 }

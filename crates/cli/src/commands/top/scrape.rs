@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Maximum time for an answer.
+/// Maximum time for the connection, for the request, and for each read of the answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum length of an answer, in bytes.
 const MAX_ANSWER: u64 = 16 << 20;

@@ -1,4 +1,5 @@
-//! What carries out the requests of a connection: its worker and its client, and what several requests have in common.
+//! The handler of a connection's requests: it has the worker and the client. Here: what several requests have in
+//! common.
 
 use crate::counters::Counter;
 use crate::items::access::Seen;
@@ -67,7 +68,8 @@ impl Handler {
         }
     }
 
-    /// Deletes the old value of a `set` that there is no room for, as memcached does, and of an `ms` in any mode.
+    /// Deletes the old value of a `set`, or of an `ms` in any mode, whose new value is too large or finds no room, as
+    /// memcached does.
     pub fn lose_old(&self, key: &[u8], binary: bool, now: u64) -> Result<(), Failure> {
         let space = &mut [0; MAX_KEY];
         self.store().delete(stored_key(key, binary, space), now).map(drop)

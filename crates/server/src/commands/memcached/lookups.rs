@@ -16,8 +16,7 @@ pub struct Lookups<'b> {
     keys: Vec<&'b [u8]>,
     marks: Vec<Mark<'b>>,
     done: usize,
-    /// Why earlier keys of a request could not be read whose last key is still waiting: its answer ends with this
-    /// error.
+    /// Why some keys of a `get` could not be read whose last key is still waiting. Its answer will end with this error.
     failed: Option<Failure>,
 }
 
@@ -62,7 +61,7 @@ impl<'b> Lookups<'b> {
     }
 }
 
-/// What a group of lookups has met.
+/// The results of a group of lookups.
 #[derive(Default)]
 struct Met {
     /// The number of keys that have been answered.
@@ -109,8 +108,9 @@ impl Handler {
         }
     }
 
-    /// Looks up these keys together, and answers the first of them. Where they cannot be read, `failed` is set if the
-    /// last request's answer has not ended.
+    /// Looks up these keys together, and answers the first of them, until there are enough answers or a key needs an
+    /// edit. If the keys cannot be read, the answers are errors, and `failed` is set if the last key's request has
+    /// further keys.
     fn answer_some(
         &self,
         keys: &[&[u8]],

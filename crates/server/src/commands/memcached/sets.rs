@@ -99,7 +99,7 @@ impl Handler {
         }
     }
 
-    /// Stores all. The caller has reserved room.
+    /// Stores all, and answers each. The caller has reserved room, unless there is no memory limit.
     fn put_all(&self, keys: &[&[u8]], items: &[Set<'_>], now: u64, out: &mut Vec<u8>) {
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let fill = |i: usize, unique, put: &mut Vec<u8>| {

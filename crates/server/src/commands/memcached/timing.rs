@@ -8,7 +8,7 @@ use crate::proto::memcached::request::{Body, MetaVerb, Request};
 use std::time::Duration;
 
 impl Handler {
-    /// Records the duration of an answered request. Malformed input is not timed.
+    /// Records the duration of an answered request. `quit`, HTTP and malformed lines are not timed.
     pub fn timed(&self, request: &Request<'_>, now: u64) {
         let number = match request {
             Request::Get { .. } => const { number("get") },

@@ -1,4 +1,5 @@
-//! Commands that were parsed before their turn, to prefetch what they will look at. They need not be parsed again.
+//! Commands that were parsed before their turn, so that the index nodes for their keys could be prefetched. They need
+//! not be parsed again.
 
 use crate::proto::redis::args::Args;
 use crate::proto::redis::parse::{Parser, Step};

@@ -1,6 +1,7 @@
 //! All commands by name: the words they take, and what they do to the data.
 //!
-//! Not here: what carries each out (`table`), which stands above the commands, as they may look into this catalogue.
+//! Not here: the functions that carry the commands out (`table`). That module is above those of the commands, which may
+//! use this catalogue.
 
 use super::command::{Command, Kind, takes};
 use super::error::Wrong;
@@ -8,7 +9,7 @@ use crate::proto::redis::args::Args;
 
 const ONE: (i64, i64, i64) = (1, 1, 1);
 const TWO: (i64, i64, i64) = (1, 2, 1);
-/// All words behind the name.
+/// All arguments are keys.
 pub const ALL: (i64, i64, i64) = (1, -1, 1);
 const PAIRS: (i64, i64, i64) = (1, -1, 2);
 const NONE: (i64, i64, i64) = (0, 0, 0);

@@ -184,7 +184,8 @@ pub fn client(context: &mut Context<'_>, args: Args<'_>) -> Done {
         b"list" => list(context, args)?,
         b"kill" => kill(context, args)?,
         b"help" => help(context, "client")?,
-        // Notices of servers that move, which do not occur here, and two hints.
+        // The client asks for notices of servers that move, which do not occur here. The next two are hints, which
+        // change nothing.
         b"maint_notifications" => context.reply.ok(),
         b"no-evict" | b"no-touch" => match args.get(2).to_ascii_lowercase().as_slice() {
             b"on" | b"off" => context.reply.ok(),

@@ -18,9 +18,9 @@ pub struct Command {
     /// Its group in Redis's documentation.
     pub group: &'static str,
     pub about: &'static str,
-    /// The words that may follow its name if it is a container, each with the arity of that subcommand.
+    /// The names of its subcommands if it is a container, each with its arity.
     pub subcommands: &'static [(&'static str, i64)],
-    /// The number of its first subcommand: subcommands have the numbers behind all commands.
+    /// The number of its first subcommand. Subcommands are numbered behind all commands.
     pub first_subcommand: usize,
 }
 
@@ -33,7 +33,7 @@ pub enum Kind {
     Read,
     /// It writes.
     Write,
-    /// It writes several keys, atomically for all readers, and so with exclusive use.
+    /// It writes several keys, or may, atomically for all readers, and so has exclusive use of the databases.
     Alone,
 }
 

@@ -1,6 +1,6 @@
 //! A Redis connection. Consecutive `GET`s are looked up together, and consecutive `SET`s without options are carried
-//! out together; every other command is answered by itself. The memory that other writes will look at is prefetched,
-//! for as many of them as have arrived.
+//! out together; every other command is answered by itself. Before one of those, the index nodes for its first argument
+//! and for that of each command behind it that has arrived are prefetched, up to [`BATCH`] keys.
 
 use super::ahead::Ahead;
 use super::context::{Context, is_name};
@@ -197,8 +197,8 @@ impl Redis {
         })
     }
 
-    /// Parses commands behind the one that `input` begins with, which has `used` bytes, and prefetches what all of them
-    /// will look at.
+    /// Parses commands behind the one that `input` begins with, which has `used` bytes, and prefetches the index nodes
+    /// for all of them.
     fn prefetch(&mut self, input: &[u8], used: usize) {
         let mut keys = [&[][..]; BATCH];
         let mut count = 0;

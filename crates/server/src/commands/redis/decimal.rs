@@ -17,7 +17,7 @@ impl Decimal {
     pub const ZERO: Decimal = Decimal::Finite(0);
 
     /// Parses a number such as `-1.5`, `3e2` or `inf`; ignores digits beyond the seventeenth behind the point. Returns
-    /// `None` if the text is no number, or one above 10^21.
+    /// `None` if the text is no number, or if its magnitude is too large, above about 1.7 · 10^21.
     pub fn read(text: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(text).ok()?;
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {

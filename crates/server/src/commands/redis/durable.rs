@@ -30,7 +30,7 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
         db.sync()
             .map_err(|error| Wrong::from(misconf(&error.to_string())))?;
     }
-    // With numlocal 0 the reply is the present state.
+    // With `numlocal` 0 the reply says whether everything is durable already.
     let is_durable = local > 0 || (kept && db.log_stats().is_none_or(|log| log.durable >= log.appended));
     context.reply.array(2);
     context.reply.int(i64::from(is_durable));
@@ -38,7 +38,7 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Returns whether an answered write survives a loss of power, at once or some time later.
+/// Returns whether writes survive a loss of power, from their answers on or, as the sync policy says, some time later.
 pub fn is_enabled(context: &Context<'_>) -> bool {
     context.shared().databases.db().level() != Level::Process
 }

@@ -4,7 +4,7 @@ use crate::items::store::Failure;
 use crate::ops::rate_limit;
 use crate::proto::redis::args::Args;
 
-/// Why a command was refused: the error's text. The client's words in it are as the client has sent them.
+/// Why a command was refused: the error's text. It may contain words of the client, which need not be UTF-8.
 #[derive(Debug)]
 pub struct Wrong(pub Vec<u8>);
 

@@ -1,18 +1,19 @@
 //! Picks a random key from ordered keys, of which only the next one before or behind a place can be looked up.
 //!
-//! A *descent* begins with the first and the last key. It splits the range of the first byte in which they differ in
-//! the middle, chooses a side with a probability in proportion to the side's share of the range, and continues with the
-//! first and the last key of that side, until they are the same key. If the keys are spread evenly over the bytes that
-//! they use, all are equally likely. Otherwise an isolated key is too likely. So a descent also returns the reciprocal
-//! of its own probability, its *weight*, whose mean is the number of keys. A key is accepted with a probability of its
-//! weight divided by [`EVEN`] times that number; otherwise there is another descent. So all keys whose weight is below
-//! that bound are equally likely.
+//! A *descent* begins with the first and the last key. It takes the first byte in which they differ, splits the range
+//! between its two values in the middle, chooses a side with a probability in proportion to the side's share of the
+//! range, and continues with the first and the last key of that side, until they are the same key. If the keys are
+//! spread evenly over the bytes that they use, all are equally likely. Otherwise an isolated key is too likely. So a
+//! descent also returns the reciprocal of its own probability, its *weight*, whose mean is the number of keys. A key is
+//! accepted with a probability of its weight divided by [`EVEN`] times that number; otherwise there is another descent.
+//! So all keys whose weight is below that bound are equally likely.
 //!
 //! Cost: [`EVEN`] descents, or a few times as many if keys are isolated, of 3 to 12 lookups each.
 
 use std::ops::Bound;
 
-/// Keys are equally likely up to this many times the mean weight, which is also the mean number of descents per pick.
+/// Keys with a weight of up to this many times the mean are equally likely. If all keys are, a pick takes this many
+/// descents on average.
 const EVEN: f64 = 32.0;
 
 /// Maximum number of descents. After them, one of the keys found is picked, with probabilities in proportion to
@@ -109,7 +110,7 @@ fn descend<K: Keys>(
         let symbol = |key: &[u8]| key.get(common).map_or(0, |&byte| u32::from(byte) + 1);
         let (low, high) = (symbol(&first), symbol(&last));
         if low >= high {
-            break; // They are one; or the pool is damaged.
+            break; // Both are the same key, or the pool is damaged.
         }
         // The split is above the lower symbol, so it is not the end of a key.
         let split = low + (high - low).div_ceil(2);

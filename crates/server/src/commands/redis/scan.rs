@@ -1,5 +1,5 @@
-//! Commands that walk keys. Those that name ranges walk in key order, which a map without order refuses; the others
-//! walk in the order of the map.
+//! Commands that walk keys. Those that name ranges walk in key order, and are refused if the map's index does not keep
+//! it; the others walk in the order of the index.
 
 use super::context::Context;
 use super::error::{Done, NOT_INTEGER, SYNTAX, Wrong};
@@ -107,7 +107,7 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Returns bounds between which all keys lie that match a pattern, perhaps beside others.
+/// Returns bounds between which all keys that match a pattern lie, perhaps with others among them.
 fn fitting(context: &Context<'_>, pattern: &[u8]) -> Bounds {
     match context.state.store.order() {
         Order::Keys => prefix_bounds(glob::prefix(pattern)),
@@ -192,7 +192,7 @@ pub fn randomkey(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let count = context.state.store.keys();
     let seed = RandomState::new().hash_one(context.now);
     let from = match context.state.store.order() {
-        // The map's order is as good as random: take the key behind a random place.
+        // The index's order is as good as random: take the first live key behind a random place.
         Order::Ranks(_) => seed.to_ne_bytes().to_vec(),
         Order::Keys => match random::pick(&LiveKeys(context), count, &mut Random::new(seed))? {
             Picked::Key(key) => {
@@ -206,7 +206,8 @@ pub fn randomkey(context: &mut Context<'_>, _: Args<'_>) -> Done {
             Picked::NoneOf(dead) => dead,
         },
     };
-    // Nearly all keys are dead: take the next live one behind that key, or else before it.
+    // Take the first live key behind `from`, or else the first live one before it. (In key order: nearly all keys are
+    // dead.)
     let behind = (Bound::Excluded(from.clone()), Bound::Unbounded);
     let before = (Bound::Unbounded, Bound::Excluded(from));
     let listing = Listing {

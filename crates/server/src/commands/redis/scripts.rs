@@ -7,7 +7,7 @@ use crate::items::number;
 use crate::items::store::Decision;
 use crate::proto::redis::args::Args;
 
-/// The SHA-1 digests of the scripts, and the effect of each on a key that holds the first argument.
+/// The SHA-1 digests of the scripts, and the effect of each on a key whose value is the first argument.
 const SCRIPTS: [(&str, Effect); 3] = [
     ("c3f8721cbb97f72bc19e972846bd7aaf91901658", Effect::Release),
     ("a4e8783852e6b949f9ef3a97212805108459a890", Effect::Extend),
@@ -16,12 +16,12 @@ const SCRIPTS: [(&str, Effect); 3] = [
 
 #[derive(Clone, Copy)]
 enum Effect {
-    /// Deletes it.
+    /// Deletes the key.
     Release,
-    /// Extends its expiry by this many milliseconds, or, unless the third argument is `0`, sets it to as many from now
-    /// on. A key without an expiry is no lock.
+    /// Extends the key's expiry by the second argument, in milliseconds, or, unless the third argument is `0`, sets it
+    /// to that time from now on. Changes no key without an expiry, which is no lock.
     Extend,
-    /// Sets its expiry to this many milliseconds from now on.
+    /// Sets the key's expiry to the second argument, in milliseconds from now on.
     Reacquire,
 }
 
@@ -30,7 +30,7 @@ const DIGEST: usize = 40;
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
-/// `EVALSHA sha1 numkeys [key ...] [arg ...]`: replies 1 if the key held the first argument, else 0.
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`: replies 1 if the script has had its effect, else 0.
 pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if args.get(1).len() != DIGEST {
         return Err(NO_SCRIPT.into());
@@ -60,7 +60,7 @@ pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Applies an effect to a key if it holds the first of these arguments. Returns whether it does.
+/// Applies an effect to a key if its value is the first of these arguments. Returns whether it has applied the effect.
 fn change(context: &Context<'_>, effect: Effect, key: &[u8], arguments: Args<'_>) -> Result<bool, Wrong> {
     let holder = arguments.get(0);
     let anew = arguments.get(2) != b"0";

@@ -97,7 +97,7 @@ pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     }
 }
 
-/// Stores all. The caller has reserved room.
+/// Stores all, and replies to each. The caller has reserved room, unless there is no memory limit.
 fn put_all(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     let worker = context.worker;
     let scratch = &mut *worker.scratch.borrow_mut();

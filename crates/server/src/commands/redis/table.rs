@@ -1,4 +1,5 @@
-//! What carries each command out. This stands above all commands, so that they can stand above the connection's state.
+//! The function that carries each command out. This module is above those of the commands, so that those can be above
+//! the connection's state.
 
 use super::catalogue::COMMANDS;
 use super::context::Context;
@@ -17,7 +18,7 @@ macro_rules! table {
         /// The names again, so that the compiler compares them with the catalogue's.
         const NAMES: &[&str] = &[$($name),*];
 
-        /// By the commands' numbers.
+        /// The functions, by the commands' numbers.
         static TABLE: &[Run] = &[$($run),*];
     };
 }

@@ -1,8 +1,9 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 //!
-//! I1 Between two commands of an `EXEC` no other command runs: the `EXEC` holds the databases' gate.
-//! I2 The commands of an `EXEC` change nothing before it commits; the commit makes all their changes durable at once.
-//!    They see each other's changes (`store::pending`).
+//! I1 Between two commands of an `EXEC` no other command reads or writes items: the `EXEC` has exclusive use of the
+//!    databases.
+//! I2 The commands of an `EXEC` change no item before it commits; the commit makes all their changes together. They see
+//!    each other's changes (`store::pending`).
 
 use super::catalogue::COMMANDS;
 use super::context::{Context, is_name};
@@ -85,7 +86,7 @@ pub fn exec(context: &mut Context<'_>, run: impl Fn(&mut Context<'_>, usize, Arg
     context.state.executing = true;
     let done = queue.commands().iter().try_for_each(|(number, kept)| {
         run(context, *number, kept.args());
-        // A reply that is too long undoes what was carried out.
+        // If the reply is too long, the `EXEC` fails, and the commands' changes are not committed.
         context.bounded(begin)
     });
     context.state.executing = false;

@@ -1,4 +1,4 @@
-//! The limit holds for all writers; and which items are evicted.
+//! Tests that the limit holds for all writers, and which items are evicted.
 
 use super::*;
 use crate::items::databases::Databases;
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicUsize;
 
 const NOW: u64 = 1_800_000_000_000;
 const DATA: usize = 100;
-/// What an item of these tests takes: a key of ten bytes, a header, the data.
+/// Bytes of an item in these tests: its place in the index, a key of ten bytes, a header, the data.
 const EACH: u64 = PLACE + 10 + 24 + DATA as u64;
 
 fn open(index: &ModelIndex, items: u64, evicts: bool) -> Databases {
@@ -29,7 +29,7 @@ fn open(index: &ModelIndex, items: u64, evicts: bool) -> Databases {
 }
 
 fn key(i: usize) -> String {
-    // Neighbours in rank are none in order.
+    // Keys of neighbouring numbers are far apart in key order.
     format!(
         "k{:09}",
         (i as u64).wrapping_mul(2_654_435_761) % 1_000_000_007 % 1_000_000_000
@@ -53,7 +53,7 @@ fn set(databases: &Databases, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ranks by Zipf's law.
+/// Draws ranks, from 0 on, by Zipf's law.
 fn zipf(keys: usize, requests: usize, seed: u64) -> impl Iterator<Item = usize> {
     let mut sums: Vec<f64> = Vec::new();
     for rank in 1..=keys {
@@ -69,8 +69,8 @@ fn zipf(keys: usize, requests: usize, seed: u64) -> impl Iterator<Item = usize> 
     })
 }
 
-/// On Zipfian requests the hit rate is above that of evicting the oldest; also while keys that are asked for once pass
-/// through, and after a restart, which forgets the frequencies.
+/// On Zipfian requests the hit rate is above that of evicting the oldest item, although every fourth request is for a
+/// key that no other request asks for, and a restart amid the requests forgets the frequencies.
 #[test]
 fn what_is_asked_for_stays() {
     const KEYS: usize = 10_000;
@@ -109,7 +109,7 @@ fn what_is_asked_for_stays() {
     assert!(databases.memory().evicted() > 0);
 }
 
-/// Without eviction writes are refused when all is full, and let in again when something is removed.
+/// Without eviction, writes are refused while there is no room, and admitted again after a removal.
 #[test]
 fn writes_are_refused_where_nothing_may_go() {
     let index = ModelIndex::new();
@@ -126,14 +126,14 @@ fn writes_are_refused_where_nothing_may_go() {
     databases.memory().set_evicts(true);
     set(&databases, &key(11)).expect("room is made");
     assert!(databases.memory().evicted() > 0);
-    // More than the whole limit is never let in.
+    // A write that needs more than the whole limit is refused.
     assert!(matches!(databases.room(11 * EACH, NOW), Err(Failure::NoRoom)));
     databases.memory().set_limit(0);
     assert!(databases.room(1 << 40, NOW).is_ok(), "no limit");
 }
 
-/// Where live items may not go, dead ones do, expired or flushed: at once if they are among those that are looked at
-/// for one write, and else for a later one.
+/// Where live items may not be evicted, dead ones, expired or flushed, are removed: for this write if the hand passes
+/// them during it, otherwise for a later write.
 #[test]
 fn the_dead_go_where_nothing_else_may() {
     let index = ModelIndex::new();
@@ -157,7 +157,7 @@ fn the_dead_go_where_nothing_else_may() {
     assert_eq!(tries.collect::<Vec<_>>(), [false, false, true, false]);
 }
 
-/// Writes that are large need room one after the other: not more goes than one of them needs.
+/// Large writes get room one after the other, so that no more items are evicted than one such write needs.
 #[test]
 fn large_writes_do_not_empty_the_memory() {
     let index = ModelIndex::new();
@@ -171,7 +171,7 @@ fn large_writes_do_not_empty_the_memory() {
                 for _ in 0..20 {
                     let room = databases.room(60 * EACH, NOW).expect("room");
                     let reserved = databases.memory().reserved.load(Ordering::SeqCst);
-                    assert_eq!(reserved, 60 * EACH, "no other thread has any");
+                    assert_eq!(reserved, 60 * EACH, "no other thread has a reservation");
                     drop(room);
                 }
             });

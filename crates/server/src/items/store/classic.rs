@@ -1,5 +1,5 @@
-//! memcached's classic commands, each one edit of an item. As in memcached, appending to a value creates a new item,
-//! without the old one's marks.
+//! memcached's classic commands, each one edit of an item. As in memcached, appending or prepending to a value creates
+//! a new item, without the old one's marks.
 
 use super::{Decision, Failure, ItemStore, Outcome};
 use crate::items::item::{self, Header, Item};
@@ -22,7 +22,8 @@ pub enum Verb {
 }
 
 impl ItemStore {
-    /// Carries out a storage command that depends on the present item.
+    /// Carries out a storage command that depends on the present item. `new` has the flags and the expiry of the item;
+    /// an item that is appended or prepended to keeps its own.
     pub fn store(
         &self,
         verb: Verb,
@@ -63,8 +64,8 @@ impl ItemStore {
         })
     }
 
-    /// Adds to the number that the value holds, modulo 2^64, or subtracts from it, down to zero. Returns also whether
-    /// the value has become longer.
+    /// Adds `delta` to the number that the value holds, modulo 2^64, or, unless `up`, subtracts it, down to zero.
+    /// Returns also whether the value has become longer.
     pub fn count(
         &self,
         key: &[u8],
@@ -110,8 +111,8 @@ impl ItemStore {
     }
 }
 
-/// Fills in an item that holds a number in the place of one of `length` bytes. A shorter number is padded with blanks
-/// to that length. Returns whether the number is longer.
+/// Fills `put` with an item that holds the number, padded with blanks to `length` bytes, the length of the old data.
+/// Returns whether the number is longer than that. Then the item loses its marks, as a new item in memcached.
 pub fn put_number(header: Header, number: u64, length: usize, put: &mut Vec<u8>) -> bool {
     let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
     let longer = digits > length;

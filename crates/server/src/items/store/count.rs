@@ -1,13 +1,13 @@
-//! The number of items, including dead ones that no command and no sweep has met yet.
+//! The number of items, including expired ones that no command and no sweep has removed yet.
 //!
 //! A pool does not record the number of keys in a map. So after the start the server counts the keys once, in order and
 //! in steps between which writers run, and edits update the number.
 //!
 //! Items that a flush has dropped are counted separately: their keys exist and take bytes until a command or the sweep
-//! meets them.
+//! removes or replaces them.
 //!
-//! I1 An edit of a key up to the cursor, in the order of the index, changes the number. An edit of a key behind it does
-//!    not, since the count has not reached it.
+//! I1 An edit of a key up to the cursor, in the order of the index, updates the number. An edit of a key behind the
+//!    cursor does not, since the count has not reached that key.
 //! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
 //!    exclude each other, except that later edits wait, too, while a step or a flush waits for an edit under way.
 
@@ -24,9 +24,9 @@ use wollemi::Map;
 /// A count of the keys behind the first, which is the server's own record.
 #[derive(Debug)]
 pub struct Count {
-    /// Briefly negative if of two consecutive edits the later is the first to be counted.
+    /// Briefly negative when a removal is counted before the put that preceded it.
     items: AtomicI64,
-    /// Items that a flush has dropped and that no edit has met since.
+    /// Items that a flush has dropped and that no edit has removed or replaced since.
     dropped: AtomicI64,
     /// Bytes of both, which are part of `usage`.
     bytes: AtomicI64,
@@ -34,7 +34,7 @@ pub struct Count {
     /// The order in which the keys are counted.
     order: Order,
     through: AtomicBool,
-    /// The last key counted.
+    /// The last key counted; empty before the first step and after the last.
     cursor: ShardedLock<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl Count {
         self.usage.add(bytes);
     }
 
-    /// Returns the number, and whether it is exact: otherwise keys are still to be counted.
+    /// Returns the number of items, and whether it is exact. It is not while keys are still to be counted.
     pub fn get(&self) -> (u64, bool) {
         let exact = self.through.load(Ordering::Acquire);
         (self.items.load(Ordering::Relaxed).max(0) as u64, exact)

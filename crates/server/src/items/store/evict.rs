@@ -16,11 +16,11 @@ pub struct Gone {
 }
 
 impl ItemStore {
-    /// Visits the next keys after `cursor`, at most `limit`, and removes the dead items among them. If there are none
-    /// and `live_too` allows it, removes a quarter of the live ones: those accessed least, of equals those stored
-    /// first. Returns also how many keys it has visited; if they are fewer than `limit`, no more are left, and `cursor`
-    /// is reset to the beginning. An error of the walk resets `cursor`, too, and the items found before it are removed
-    /// all the same. Called in no transaction.
+    /// Visits the next keys after `cursor`, at most `limit`, and removes the dead items among them. If it removes none
+    /// and `live_too` allows it, removes a quarter of the live ones, rounded up: those accessed least, and among equals
+    /// those stored first. Returns also how many keys it has visited; if they are fewer than `limit`, no more are left,
+    /// and `cursor` is reset to the beginning. An error of the walk resets `cursor`, too, and the items found before it
+    /// are removed all the same. Called in no transaction.
     pub fn evict(
         &self,
         cursor: &mut Vec<u8>,

@@ -31,12 +31,12 @@ impl Pending {
         }
     }
 
-    /// Returns the index itself, for use outside of a transaction.
+    /// Returns the index itself, without the edits that a transaction has buffered.
     pub fn index(&self) -> &dyn Index {
         &*self.index
     }
 
-    /// Returns the map itself, for use outside of a transaction.
+    /// Returns the map itself, without the edits that a transaction has buffered.
     pub fn map(&self) -> &Map {
         &self.map
     }
@@ -74,7 +74,8 @@ impl Pending {
         }
     }
 
-    /// Carries out an edit that is durable before any later answer, also if other writes are eventual; or buffers it.
+    /// Carries out an edit that is durable when this returns or, in a turn, before the turn's later answers, also if
+    /// other writes are eventual; or buffers the edit.
     pub fn write_durably(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         match self.is_on() {
             true => self.overlay().edit(&self.map, key, edit),

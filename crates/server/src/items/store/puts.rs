@@ -1,5 +1,5 @@
-//! Storing several items unconditionally. The memory that their edits look at is prefetched in parallel, and most
-//! become durable together.
+//! Storing several items unconditionally. ROART prefetches the memory that their edits access, in parallel, and makes
+//! most of them durable together; other indexes store them one by one.
 
 use super::count::{Counting, Found};
 use super::{Failure, ItemStore};
@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering;
 
 impl ItemStore {
     /// Stores an item under each of these keys, in order, each by an edit of its own. `fill` makes the value of the
-    /// `i`-th with this unique, perhaps under the locks of several keys, so it must be short and must not log. `done`
-    /// receives the outcome of each once all are done.
+    /// `i`-th item, with the unique that it is given, perhaps under the locks of several keys, so it must be short and
+    /// must not log. `done` receives the outcome of each item, in order, once all are done. Called in no transaction,
+    /// at most [`BATCH`](super::BATCH) keys at a time.
     pub fn put_many(
         &self,
         keys: &[&[u8]],
@@ -50,7 +51,7 @@ struct Group<'p, F> {
     fill: F,
     /// The items that were not stored, and why.
     failed: Vec<(usize, Failure)>,
-    /// The number of the present edit.
+    /// The place of the current edit's key in `keys`.
     i: usize,
     found: Found,
     /// Whether the old value is no item.

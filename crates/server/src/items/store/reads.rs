@@ -6,7 +6,8 @@ use crate::items::record;
 use index::{Direction, Guard, Order, Value};
 use std::ops::{Bound, ControlFlow};
 
-/// The visitor of a walk: called for each key in order, with its item unless that is dead.
+/// The visitor of a walk: called for each key in order, with its item, or `None` if the item is dead or the value is no
+/// item.
 pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
 
 impl ItemStore {
@@ -42,8 +43,8 @@ impl ItemStore {
         Ok(self.items.read(record::KEY, |_| ())?)
     }
 
-    /// Reads items, in no transaction: fills `found[i]` for each key that has a live item, and appends the places of
-    /// dead items to `dead`.
+    /// Reads items, in no transaction: fills `found[i]` for each key that has a live item, and appends the indices of
+    /// the keys of dead items to `dead`.
     pub fn get<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -88,7 +89,8 @@ impl ItemStore {
         self.items.index().order()
     }
 
-    /// Visits items between the bounds, in [order](ItemStore::order), until the visitor breaks. A dead item is `None`.
+    /// Visits items between the bounds, in [order](ItemStore::order), until the visitor breaks. It receives `None` for
+    /// a dead item and for a value that is no item.
     pub fn scan(
         &self,
         lower: Bound<&[u8]>,

@@ -2,7 +2,7 @@
 //!
 //! A thread holds the record's lock while the index writes the record, so that records are stored in the order in which
 //! they are adopted. Edits continue meanwhile, except in two cases: a flush separates the edits before it from those
-//! after it, and an edit that finds few uniques left waits for the block that is being reserved.
+//! after it, and an edit that finds fewer than [`ENOUGH`] uniques left waits for the block that is being reserved.
 
 use super::ItemStore;
 use crate::items::record::{self, StoreRecord};
@@ -16,8 +16,9 @@ pub(super) const BLOCK: u64 = 1 << 24;
 /// An edit that finds fewer uniques than this reserves a new block.
 pub(super) const LOW: u64 = 1 << 18;
 
-/// While this many are left, an edit does not wait for the thread that reserves the next block. All threads together
-/// take fewer at a time: each a [`BATCH`](super::BATCH) of uniques, or two if a full pool makes it decide again.
+/// While this many are left, an edit does not wait for the thread that reserves the next block. After a thread has
+/// checked how many are left, it takes at most a [`BATCH`](super::BATCH) of uniques before it checks again, or two if a
+/// full pool makes it decide again. All threads together take no more than this many.
 pub const ENOUGH: u64 = 1 << 17;
 
 impl ItemStore {

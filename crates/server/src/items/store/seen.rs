@@ -55,7 +55,7 @@ impl ItemStore {
         })
     }
 
-    /// Returns whether the key is unchanged. No edit runs meanwhile.
+    /// Returns whether the key is unchanged. The caller excludes edits.
     pub fn is_as_seen(&self, key: &[u8], seen: Seen, now: u64) -> Result<bool, Failure> {
         let mut flushed = false;
         let same = self.items.read(key, |value| {

@@ -19,7 +19,7 @@ use wollemi::Swept;
 pub const NOW: u64 = 1_800_000_000_000;
 const LARGEST: usize = 1000;
 
-/// A map that this index holds.
+/// Creates a map whose pairs are in this index.
 fn held(index: impl Index + 'static) -> Map {
     let db = wollemi::Db::anonymous().expect("memory");
     db.hold("items", Arc::new(index))
@@ -39,7 +39,7 @@ pub fn open(index: &ModelIndex, now: u64) -> ItemStore {
 /// An item to store: its key, its expiry, its data.
 pub type New<'n> = (&'n [u8], u64, &'n [u8]);
 
-/// Stores items together; what came of each.
+/// Stores items together. Returns the outcome of each.
 pub fn put(store: &ItemStore, new: &[New<'_>]) -> Vec<Result<(), Failure>> {
     let keys: Vec<&[u8]> = new.iter().map(|&(key, ..)| key).collect();
     let mut all = Vec::new();
@@ -98,7 +98,7 @@ fn uniques_never_repeat() {
     }
 }
 
-/// A block of uniques that is used up is followed by another, reserved before.
+/// Before a block of uniques is used up, the next one is reserved in the record.
 #[test]
 fn uniques_are_reserved_before_they_are_given() {
     let index = ModelIndex::new();
@@ -119,8 +119,8 @@ fn uniques_are_reserved_before_they_are_given() {
     assert!(open(&index, NOW).next.load(Ordering::SeqCst) > near_end + BLOCK);
 }
 
-/// A transaction that uses up a block reserves the next one at once, beside a flush that it keeps back; and whether or
-/// not it is committed, no unique is given twice.
+/// A transaction that uses up a block reserves the next one in the index at once, without the flush that it has
+/// buffered. Whether or not the transaction is committed, no unique is given twice.
 #[test]
 fn transactions_reserve_uniques_at_once() {
     for committed in [false, true] {
@@ -210,7 +210,7 @@ fn delayed_flushes_come_when_due() {
     assert!(get(&late, "b", NOW + 60).is_some());
 }
 
-/// Expired items are absent for every command, and every command that meets one leaves the key without it.
+/// Expired items are absent for every command, and every edit that meets one removes or replaces it.
 #[test]
 fn expired_items_are_absent() {
     let index = ModelIndex::new();
@@ -292,7 +292,7 @@ fn the_sweep_removes_the_dead() {
     }
 }
 
-/// A map with keys but without a record is not ours, and is left alone.
+/// A map that has keys but no record, or another value in the record's place, is refused and left as it is.
 #[test]
 fn other_maps_are_refused() {
     let index = ModelIndex::new();
@@ -375,8 +375,8 @@ fn items_are_counted_beside_writers() {
     assert_eq!(store.items(), (2 * (1000 - 334) + 1, true));
 }
 
-/// Uniques of a new block are given to all clients, so that the block is reserved durably before any is given, also
-/// where the edit that reserves it has not been answered, and edits are eventual.
+/// All clients are given uniques of a new block. So its reservation is durable before any of them is given, even if
+/// edits are eventual and the edit that reserves the block is not answered yet.
 #[test]
 fn a_block_is_durable_before_its_uniques_are_given() {
     let directory = tempfile::tempdir().expect("a directory");

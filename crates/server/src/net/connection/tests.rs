@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::runtime::Runtime;
 use wollemi::Db;
 
-/// A client that takes nothing.
+/// A client that sends nothing and accepts no bytes.
 struct Deaf;
 
 impl AsyncRead for Deaf {
@@ -35,8 +35,8 @@ impl AsyncWrite for Deaf {
     }
 }
 
-/// A client that has sent this, behind which its end fails, or it is silent. What is sent to it is taken, and never
-/// flushed.
+/// A client that has sent these bytes. Further reads fail if `fails`, and are otherwise pending. The client accepts all
+/// answers, but flushes never end.
 struct Sent {
     bytes: &'static [u8],
     fails: bool,
@@ -78,7 +78,7 @@ fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
-/// A client that takes nothing does not keep a connection from its end.
+/// A client that accepts nothing does not prevent the end of its connection.
 #[test]
 fn the_end_of_a_connection_comes() {
     let ended = runtime().block_on(part(&mut Deaf));
@@ -95,11 +95,11 @@ struct Served {
     /// The client's end.
     socket: DuplexStream,
     serving: Option<Serving>,
-    /// How often the client has counted.
+    /// The number of answers that the client has received.
     counted: usize,
 }
 
-/// Clients of one worker. Each counts a key of its own, so that its answers tell their order.
+/// Clients of one worker. Each increments a key of its own, so that its answers show their order.
 struct Crowd {
     worker: Rc<Worker>,
     shutdown: Shutdown,
@@ -107,7 +107,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// Connections that are waiting for their clients; `space` bytes of answers fit between the two.
+    /// Creates connections that wait for their clients. Between the two fit `space` bytes in each direction.
     fn new(space: usize) -> Crowd {
         let worker = worker();
         let shutdown = Shutdown::new();
@@ -122,26 +122,26 @@ impl Crowd {
         crowd
     }
 
-    /// Gives each of these a turn.
+    /// Polls each of these connections.
     fn poll(&mut self, which: std::ops::Range<usize>) {
         self.clients[which].iter_mut().for_each(Served::poll);
     }
 
-    /// Each sends its commands.
+    /// Sends the commands of each client.
     fn send(&mut self) {
         for (i, client) in self.clients.iter_mut().enumerate() {
             assert!(client.send(&count(i).repeat(COMMANDS)));
         }
     }
 
-    /// Commands carried out so far.
+    /// Returns the number of commands carried out so far.
     fn commands(&self) -> u64 {
         let sums = counters::sums(self.worker.net.counters.iter());
         sums[Counter::Commands as usize].1
     }
 
-    /// All have sent; those before `amid` have had a turn, as members of a crowd: their answers are made, and none is
-    /// sent.
+    /// Creates a crowd in which all clients have sent their commands. The connections before `amid` have had a turn:
+    /// their answers are made, but none is sent.
     fn amid(amid: usize) -> Crowd {
         let mut crowd = Crowd::new(1 << 16);
         crowd.send();
@@ -211,7 +211,7 @@ impl Served {
         }
     }
 
-    /// Sends all of this, if there is space for any; whether there was.
+    /// Sends these commands if there is space, which then must suffice for all. Returns whether there was.
     fn send(&mut self, commands: &str) -> bool {
         let context = &mut Context::from_waker(Waker::noop());
         match Pin::new(&mut self.socket).poll_write(context, commands.as_bytes()) {
@@ -223,7 +223,7 @@ impl Served {
         }
     }
 
-    /// What has been sent to the client and not been taken yet.
+    /// Returns the answers that have arrived since the last call.
     fn received(&mut self) -> Vec<u8> {
         let mut received = Vec::with_capacity(1 << 12);
         let context = &mut Context::from_waker(Waker::noop());
@@ -235,7 +235,7 @@ impl Served {
         received
     }
 
-    /// The client has received this many answers more, and nothing else.
+    /// Asserts that this many further answers have arrived, and nothing else.
     #[track_caller]
     fn expect(&mut self, answers: usize) {
         let numbers = self.counted + 1..=self.counted + answers;
@@ -290,7 +290,8 @@ fn a_crowd_is_answered_before_the_stop() {
     }
 }
 
-/// A client that is killed while its answers wait gets them, and the end; the others go on.
+/// A client that is killed while its answers wait receives them before its connection ends. The other connections
+/// continue.
 #[test]
 fn who_is_killed_in_a_crowd_has_its_answers() {
     let runtime = runtime();
@@ -325,7 +326,8 @@ fn who_is_killed_in_a_crowd_has_its_answers() {
     }
 }
 
-/// A client that is killed while it takes no answers has those for which there was space, in order, and the end.
+/// The connection of a client that is killed while it reads no answers ends. The client has the answers for which there
+/// was space, in order.
 #[test]
 fn who_is_killed_without_listening_has_what_was_sent() {
     let runtime = runtime();
@@ -346,7 +348,8 @@ fn who_is_killed_without_listening_has_what_was_sent() {
     assert_eq!(received, answers[..commands.len()]);
 }
 
-/// What came whole before a connection failed is carried out, also where both are found by one read.
+/// Requests that arrived completely before a connection failed are carried out, even if one read finds both them and
+/// the failure.
 #[test]
 fn what_came_before_a_failure_is_carried_out() {
     let runtime = runtime();
@@ -369,7 +372,7 @@ fn what_came_before_a_failure_is_carried_out() {
     assert_eq!((read(b"a"), read(b"b")), (Some(b"1".to_vec()), None));
 }
 
-/// A client that is killed while its answers wait in what encrypts them has its end.
+/// The connection of a client that is killed while its answers are being flushed, as encrypted ones are, ends.
 #[test]
 fn who_is_killed_before_the_flush_has_its_end() {
     let runtime = runtime();
@@ -386,8 +389,8 @@ fn who_is_killed_before_the_flush_has_its_end() {
     assert!(serving.as_mut().poll(context).is_ready());
 }
 
-/// The memory of a long request is given back also where the beginning of the next one has come; what has come of a
-/// long one is kept.
+/// The memory of a long request is freed even if the beginning of the next one has arrived. The part of a long request
+/// that has arrived is kept.
 #[test]
 fn the_memory_of_long_requests_is_given_back() {
     const LONG: usize = 1 << 20;

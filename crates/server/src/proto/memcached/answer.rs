@@ -72,7 +72,7 @@ pub fn echoes(key: &[u8], flags: &Flags<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns whether a key must be in base64 in an answer, since it would end a word or a line.
+/// Returns whether a key must be in base64 in an answer, since it contains a blank or a control character.
 pub fn needs_base64(key: &[u8]) -> bool {
     key.iter().any(|&byte| byte <= b' ' || byte == 0x7f)
 }
@@ -97,7 +97,7 @@ pub fn echo(word: &[u8], key: &[u8], binary: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the first word of a meta command's answer.
+/// Returns the first word of a meta command's answer for this outcome.
 pub fn outcome_of(outcome: Outcome) -> &'static [u8] {
     match outcome {
         Outcome::Done | Outcome::Number(_) => b"HD",

@@ -4,8 +4,8 @@
 //!    has cut them into segments.
 //! I2 No input makes the parser panic, and it never asks to hold more than [`Limits::longest`] bytes at once: it skips
 //!    the body of a value that is too large as the bytes arrive.
-//! I3 If a line is wrong, the parser gives the answer that memcached 1.6 gives and skips what memcached skips: it reads
-//!    the body behind a wrong storage command as commands.
+//! I3 If a line is wrong, the parser gives the answer that memcached 1.6 gives and skips what memcached skips: the body
+//!    behind an `ms` with wrong flags, but not that behind another wrong storage command, which it reads as commands.
 //!
 //! Here: cutting the input into lines and bodies. Not here: the lines themselves (`line`, `meta`), what the requests do
 //! (`commands`), where the bytes come from (`net`).
@@ -53,7 +53,7 @@ pub enum Step<'b> {
 #[derive(Clone, Debug)]
 pub struct Parser {
     limits: Limits,
-    /// Bytes of a refused body that have not arrived yet.
+    /// Bytes that have not arrived yet of a body that is refused or too large.
     skip: u64,
     /// Bytes of an unfinished line in which there is no line end.
     searched: usize,

@@ -70,7 +70,7 @@ pub enum Request<'b> {
     Wrong(&'static str),
     /// A line of HTTP: the bytes behind it are not meant for this protocol.
     Http,
-    /// A line without an end: the bytes behind it cannot be parsed.
+    /// A line that is too long, whether its end has arrived or not. The bytes behind it are not parsed.
     LineTooLong,
 }
 
@@ -156,7 +156,7 @@ pub struct Flags<'b> {
     pub value: bool,
     /// `u`: the lookup does not count as an access.
     pub no_bump: bool,
-    /// `I`: mark the item as stale; or, with `C`, store an older item.
+    /// `I`: in an `md`, mark the item as stale; in an `ms` with an older unique in `C`, store the data as stale.
     pub invalidate: bool,
     /// `N`: the lifetime of the item that is created if there is none.
     pub vivify: Option<i64>,
@@ -177,7 +177,7 @@ pub struct Flags<'b> {
 }
 
 impl<'b> Flags<'b> {
-    /// Returns the flags of a command that has these words and sets none by them.
+    /// Returns flags with these words, of which none is parsed yet: all values are the defaults.
     pub fn unset(words: Keys<'b>) -> Flags<'b> {
         Flags {
             words,
@@ -212,7 +212,7 @@ pub fn stored_key<'k>(key: &'k [u8], binary: bool, space: &'k mut [u8; MAX_KEY])
     }
 }
 
-/// Decodes a base64 key into `space`. Returns `None` where it is not base64, longer than any key, or empty.
+/// Decodes a base64 key into `space`. Returns `None` if it is not base64, is longer than any key, or is empty.
 pub fn base64_key<'k>(key: &[u8], space: &'k mut [u8; MAX_KEY]) -> Option<&'k [u8]> {
     let length = BASE64_STANDARD.decode_slice(key, space).ok()?;
     // No client may use the empty key.

@@ -1,8 +1,9 @@
 //! Redis's protocol, from bytes to commands: arrays of bulk strings, and inline commands.
 //!
-//! I1 Pure: the result depends on the bytes alone, not on how the network has cut them into pieces.
+//! I1 Pure: the result depends on the bytes and the limits alone, not on how the network has cut the bytes into pieces.
 //! I2 No input makes the parser panic, and it never asks to hold more than [`Limits::longest`] bytes at once.
-//! I3 If the input is wrong, the answer is Redis's, and the connection ends.
+//! I3 If the input is wrong, the answer is Redis's (but for a command beyond [`Limits::command`]), and the connection
+//!    ends.
 
 use super::args::Args;
 use super::inline;
@@ -39,7 +40,7 @@ const ARG: usize = size_of::<Range<usize>>();
 /// The parser's result for the bytes so far.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The parser needs at least this many bytes.
+    /// The parser needs at least this many bytes of input, those that it has been given included.
     More(usize),
     /// The first bytes, this many, are a command; [`Parser::args`] has its arguments.
     Command(usize),

@@ -34,8 +34,8 @@ impl<'m> Set<'m> {
         }
     }
 
-    /// Returns what to store if the client has `seen` this unique. With the flag `I`, an older client stores its data
-    /// as stale.
+    /// Returns what to store if the client has `seen` this unique. With the flag `I`, the data of a client that has
+    /// seen an older unique are stored as stale.
     fn swapped(&self, seen: u64, old: &Item<'m>, fresh: Header) -> Result<Stored<'m>, Outcome> {
         if old.header.unique == seen {
             return Ok((fresh, [self.data, &[]]));

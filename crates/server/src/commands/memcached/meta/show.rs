@@ -1,4 +1,4 @@
-//! What `mg` shows, and what showing changes.
+//! The answer of `mg`, and the changes of the item's header that its flags make.
 
 use crate::items::access::Seen;
 use crate::items::item::{self, AWAITED, BINARY_KEY, Header, STALE};
@@ -18,8 +18,8 @@ pub struct Shown<'a> {
     pub second: u64,
 }
 
-/// Appends an item as `mg` shows it, and changes its header if the flags say so. The flags apply in their order: `t`
-/// shows the expiry that a `T` before it has set.
+/// Appends an item as `mg` shows it, and changes its header if the flags say so. `made` says whether this request
+/// creates the item. The flags apply in their order: `t` shows the expiry that a `T` before it has set.
 pub fn show(flags: &Flags<'_>, shown: &Shown<'_>, header: &mut Header, made: bool, out: &mut Vec<u8>) {
     let Shown {
         key, data, seen, now, ..

@@ -97,13 +97,13 @@ pub struct Walk {
     listing: Listing,
     /// The ranges to visit, one after the other.
     ranges: Vec<Bounds>,
-    /// How many of these are done, and the remainder of the next.
+    /// The number of ranges that are done, and the remainder of the next.
     done: usize,
     left: Option<Bounds>,
     /// The elements of the reply, whose head will have their number.
     found: Vec<u8>,
     count: usize,
-    /// How often clients had had exclusive use when the walk began.
+    /// How often clients had had exclusive use when the walk last began.
     begun: u64,
     tries: usize,
 }

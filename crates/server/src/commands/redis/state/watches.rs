@@ -1,7 +1,8 @@
 //! The keys that a connection watches, and whether they have changed.
 //!
 //! I1 A watched key has changed if its item's unique has, or if it was created or removed, or both (`store::seen`):
-//!    every change of an item by a Redis command gives it a new unique, and no unique is given twice.
+//!    every change of an item by a Redis command gives it a new unique, and no unique is given twice. memcached's
+//!    `touch`, `gat` and `mg` keep the unique, and so go unnoticed.
 
 use crate::freed;
 use crate::items::store::{Failure, ItemStore, Seen};

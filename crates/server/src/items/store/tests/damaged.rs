@@ -6,8 +6,8 @@ use index::{Error, Visit};
 /// No walk of two keys needs this many scans.
 const MAX_SCANS: usize = 100;
 
-/// An index whose scans show the items out of order, again and again, wherever they begin; or, where it is torn, fail
-/// behind the last.
+/// An index whose scans show the items out of order, again and again, wherever the scan begins; or, if `torn`, fail
+/// behind the last item.
 #[derive(Default)]
 struct Damaged {
     index: ModelIndex,
@@ -27,7 +27,7 @@ impl Index for Damaged {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
         let scans = self.scans.fetch_add(1, Ordering::Relaxed);
-        assert!(scans < MAX_SCANS, "there is no end to it");
+        assert!(scans < MAX_SCANS, "the walk does not end");
         if self.torn {
             let mut broken = false;
             self.index
@@ -57,7 +57,8 @@ impl Index for Damaged {
     }
 }
 
-/// A store of two items, dead from the next millisecond on, in a pool that is then damaged; and what the pool holds.
+/// Creates a store of two items, which expire one millisecond later, over a damaged index. Returns also the index under
+/// the damage.
 fn damaged(torn: bool) -> (ItemStore, ModelIndex) {
     let model = ModelIndex::new();
     let store = open(&model, NOW);
@@ -82,7 +83,7 @@ fn keys_out_of_order_end_the_count() {
     assert_eq!(store.items(), (2, false));
 }
 
-/// So do the rounds of the sweep and of the eviction.
+/// The rounds of a sweep and of an eviction end with an error, too.
 #[test]
 fn keys_out_of_order_end_a_round() {
     let ((store, _), mut cursor) = (damaged(false), None);

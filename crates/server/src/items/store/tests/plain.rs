@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the model holds of an item: its data and its expiry.
+/// The model: the data and the expiry of each key's item.
 type Plain = HashMap<u8, (Vec<u8>, u64)>;
 
 proptest! {
@@ -141,7 +141,7 @@ proptest! {
             }
         }
         while !store.count_on(2).expect("the model does not fail") {}
-        // All keys but the record's, and those that a flush has dropped.
+        // Items that a flush has dropped do not count; expired ones do.
         let mut kept = 0;
         let unbounded = (Bound::Excluded(record::KEY), Bound::Unbounded);
         let guard = heap::pin();

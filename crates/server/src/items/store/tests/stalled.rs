@@ -22,7 +22,7 @@ impl Index for Stalling {
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if key == record::KEY && self.stalls.swap(false, Ordering::SeqCst) {
-            // After a failure of the test the other side no longer listens or answers.
+            // If the test has failed, its end of both channels is closed.
             let _ = self.waits.send(());
             self.let_on
                 .lock()
@@ -34,8 +34,8 @@ impl Index for Stalling {
     }
 }
 
-/// While one thread reserves uniques, and the index stalls, the others edit with those that are left; what they give
-/// stays below what a crash would find reserved.
+/// While one thread reserves uniques, and the index stalls, other edits take uniques that are left, all below the
+/// durable reservation.
 #[test]
 fn edits_go_on_while_uniques_are_reserved() {
     let index = ModelIndex::new();

@@ -4,8 +4,8 @@
 use super::*;
 use index::{Edit, Error};
 
-/// A reference index in which some keys' writes are decided twice, as where a full pool is given room meanwhile, and
-/// some of them then fail.
+/// A reference index in which the writes of some keys are decided twice, as when a full pool is given room, and the
+/// writes of one of these keys then fail.
 #[derive(Default)]
 struct Short(ModelIndex);
 
@@ -23,7 +23,7 @@ impl Index for Short {
     }
 }
 
-/// What items of these keys and data take.
+/// Returns the bytes that items of these keys and data take.
 fn bytes(items: &[(&str, &str)]) -> u64 {
     let each = items
         .iter()
@@ -114,7 +114,7 @@ fn last_item_of_a_key_wins() {
         let (data, unique) = get(&store, "k", NOW).expect("it is there");
         let (_, others) = get(&store, "other", NOW).expect("it is there");
         assert_eq!(data, "last", "round {round}");
-        // The first of them came before the other's, and the last is the third.
+        // Uniques are given in the order of the items: `other` has the second of four, and `k` in the end the fourth.
         assert!(
             last < others - 1 && unique == others + 2,
             "{last}, {others}, {unique}"
@@ -125,7 +125,7 @@ fn last_item_of_a_key_wins() {
     }
 }
 
-/// A flush comes before all that is stored together or after it, and so does a step of the count.
+/// A flush comes before all items of a group or after them, and so does a step of the count.
 #[test]
 fn a_flush_parts_no_group() {
     for _ in 0..200 {
@@ -151,7 +151,7 @@ fn a_flush_parts_no_group() {
     }
 }
 
-/// A block of uniques that is used up while items are stored together is followed by another, reserved before.
+/// Before a block of uniques is used up by items that are stored together, the next one is reserved in the record.
 #[test]
 fn uniques_are_reserved_for_all_of_them() {
     let index = ModelIndex::new();

@@ -1,9 +1,9 @@
-//! A map whose index has an order of its own.
+//! A map whose index does not keep keys in byte order.
 
 use super::*;
 use wollemi::IndexKind;
 
-/// An item that is stored or deleted while the keys are counted is counted once, however far the count has come.
+/// The count is exact after items were stored and deleted while it ran, on both sides of its cursor.
 #[test]
 fn the_count_goes_by_the_order_of_the_index() {
     let kind: IndexKind = "clht".parse().expect("a hash table");

@@ -198,7 +198,7 @@ fn flush_all<'b>(all: &Words<'b>) -> Request<'b> {
     }
 }
 
-/// The client sends the limit in MiB.
+/// Parses `cache_memlimit`, whose limit is in MiB.
 fn cache_memlimit<'b>(all: &Words<'b>) -> Request<'b> {
     match number::unsigned(all.words[1]) {
         None => Request::Wrong(ERROR),

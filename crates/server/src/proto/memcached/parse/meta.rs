@@ -108,7 +108,7 @@ fn flags<'b>(verb: MetaVerb, key: &[u8], words: Keys<'b>) -> Result<Flags<'b>, &
             Err(BAD_FLAG) => return Err(BAD_FLAG),
             // Reported only if nothing else is wrong.
             Err(BAD_LINE) => wrong = wrong.and(taken),
-            // The error names the last wrong flag.
+            // Of several such errors the last is reported.
             Err(_) => wrong = taken,
         }
     }

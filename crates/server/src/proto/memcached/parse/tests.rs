@@ -10,7 +10,7 @@ const LIMITS: Limits = Limits {
     get_line: 4000,
 };
 
-/// What a connection does with pieces: the requests, as text, and the most bytes it had to hold.
+/// Parses pieces as a connection does. Returns the requests, as text, and the maximum number of bytes held.
 fn requests<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
     let mut parser = Parser::new(LIMITS);
     let mut held = Vec::new();
@@ -111,7 +111,7 @@ proptest! {
         whole(&bytes);
     }
 
-    /// A request written by a client is read as it was meant, and what stands behind it is the next.
+    /// A storage command is read as the client wrote it, and the bytes behind it are the next request.
     #[test]
     fn storage_commands_are_read(
         key in "[!-~]{1,250}", flags: u32, lifetime in -10i64..1 << 40, unique: u64, data in vec(any::<u8>(), 0..300),

@@ -9,7 +9,7 @@ const LIMITS: Limits = Limits {
     command: 1000,
 };
 
-/// What a connection does with pieces: the commands, as text, and the most bytes it had to hold.
+/// Parses pieces as a connection does. Returns the commands, as text, and the maximum number of bytes held.
 fn commands<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
     let mut parser = Parser::new(LIMITS);
     let mut held = Vec::new();
@@ -62,8 +62,8 @@ fn encoded(args: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// What a new parser makes of bytes that come `piece` at a time: it is asked whenever as many are there as it has
-/// wanted, until it wants more than there are.
+/// Parses bytes that arrive `piece` at a time with a new parser, which is called whenever as many have arrived as it
+/// wants. Returns its last step.
 fn read(limits: Limits, bytes: &str, piece: usize) -> Step {
     let mut parser = Parser::new(limits);
     let mut step = Step::More(1);
@@ -81,7 +81,7 @@ fn read(limits: Limits, bytes: &str, piece: usize) -> Step {
 }
 
 proptest! {
-    /// A length is read as a strict number is, whatever way it is read.
+    /// A length is read as a strict number, whether it arrives at once or byte by byte.
     #[test]
     fn lengths_are_strict_numbers(word in "[0-9]{0,6}|[-+0-9 x]{0,6}", end in "\r[\n\rx]") {
         let wide = Limits { bulk: usize::MAX / 4, command: usize::MAX / 2 };
