@@ -1,6 +1,7 @@
 //! Appending: reserves space and copies the record under one short lock.
 //!
-//! A1 A record begins where the last one ended, and `appended` advances only when all of it has been stored.
+//! A1 A record begins where the last one ended, or in the next segment if the rest of this one is too short for a
+//!    fragment; and `appended` advances only when all of the record has been stored.
 //! A2 All segments that a record reaches are ready before its first byte is stored, so that a failed append has
 //!    changed nothing.
 //! A3 The holder of the tail's lock never waits for the disk.
@@ -27,12 +28,12 @@ impl<D: Disk> Log<D> {
         self.append_changes(changes, self.options.limit)
     }
 
-    /// Like [`append`](Log::append), but ignores the limit: for records that an opening must write before a
+    /// Like [`append`](Log::append), but the log may exceed its limit: for records that an opening must write before a
     /// checkpoint can be taken, and for records that undo others.
     ///
     /// # Errors
     ///
-    /// As for [`append`](Log::append).
+    /// As for [`append`](Log::append), except for [`Error::LogFull`].
     pub fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
         self.append_changes(changes, u64::MAX)
     }
@@ -209,12 +210,12 @@ fn behind(at: Lsn, durable: Lsn) -> u32 {
 enum Source<'s> {
     /// Room for the header, and the body.
     Flat { bytes: &'s mut [u8], hash: u64 },
-    /// The body in pieces, and its hash, if it is short enough not to be divided.
+    /// The body in pieces, and its hash, if its length fits the field of a single fragment.
     Pieces { body: &'s Body<'s>, hash: Option<u64> },
 }
 
 impl<'s> Source<'s> {
-    /// Hashes what can be hashed before the lock is taken.
+    /// Hashes a body that may fit into a single fragment, before the tail's lock is taken.
     fn new(body: &'s Body<'s>) -> Source<'s> {
         let hash = (body.len() <= fragment::MAX_BODY).then(|| {
             let mut hasher = Xxh3::new();

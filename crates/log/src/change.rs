@@ -47,7 +47,7 @@ const MAX_MAP: usize = u8::MAX as usize;
 const MAX_KEY: usize = u16::MAX as usize;
 const MAX_VALUE: usize = u32::MAX as usize;
 
-/// Maximum bytes of a record to gather before it is copied.
+/// Maximum bytes of a record's body to gather in a buffer before it is copied into the log.
 pub(crate) const SMALL: usize = 512;
 
 const PUT: u8 = 1;

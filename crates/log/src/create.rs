@@ -36,8 +36,9 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`] if the directory has files of a log, even of one whose creation a crash interrupted
-    /// ([`open`](Log::open) or [`remove`](Log::remove) it); invalid settings; and errors of the disk.
+    /// [`Error::Exists`] if the directory has a segment of a log, even of one whose creation a crash interrupted
+    /// ([`open`](Log::open) or [`remove`](Log::remove) it; spares alone are removed here); invalid settings; and errors
+    /// of the disk.
     pub fn create(disk: Arc<D>, id: u128, options: LogOptions) -> Result<Log<D>, Error> {
         let size = options.segment_size;
         if !size.is_power_of_two() || !SIZES.contains(&size) {
@@ -71,8 +72,8 @@ impl<D: Disk> Log<D> {
     }
 
     /// Removes all files of a log. Durable when the directory is synced, as the creation of another log does. A crash
-    /// in the middle leaves at least one segment, unless it leaves nothing: the removal of the spares is durable
-    /// before the first segment is removed.
+    /// in the middle never leaves spares without a segment: the removal of the spares is durable before the first
+    /// segment is removed.
     ///
     /// # Errors
     ///

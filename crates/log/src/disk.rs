@@ -97,8 +97,8 @@ pub trait Mapping: Send + 'static {
     /// If they reach beyond the mapping.
     fn store(&mut self, at: u64, bytes: &[u8]);
 
-    /// Prepares for imminent stores into all of the `len` bytes from `at` on. It makes these cheaper, and has no
-    /// other effect.
+    /// Prepares for imminent stores into all of the `len` bytes from `at` on. It makes these cheaper and changes no
+    /// contents, but the next sync may write all of these bytes.
     fn prepare_stores(&mut self, at: u64, len: u64) {
         let _ = (at, len);
     }

@@ -20,8 +20,8 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if the sync failed, or one before it; [`Error::Position`] if `lsn` is beyond the end of the
-    /// log.
+    /// [`Error::Failed`] if the sync fails or the log has failed before; [`Error::Position`] if `lsn` is beyond the end
+    /// of the log.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
         if self.durable() >= lsn {
             return Ok(());
@@ -38,8 +38,8 @@ impl<D: Disk> Log<D> {
             });
         }
         if self.wait_in_group(lsn, None)? {
-            // A thread whose record is durable prepares the segment that the next append may need. An error is
-            // ignored here: the append that needs the segment reports it.
+            // A thread that has led prepares the segment that the next append may need, now that its own record is
+            // durable. An error is ignored here: the append that needs the segment reports it.
             let _ = self.prepare();
         }
         Ok(())
@@ -78,7 +78,8 @@ impl<D: Disk> Log<D> {
         self.counters.own_waits.load(Ordering::Relaxed)
     }
 
-    /// Waits, and returns whether this thread has led a group. It leads up to `to`, or else to the end of the log.
+    /// Waits until everything below `lsn` is durable; returns whether this thread has led a group. It leads up to `to`,
+    /// or else to the end of the log.
     fn wait_in_group(&self, lsn: Lsn, to: Option<End>) -> Result<bool, Error> {
         let mut led = false;
         let mut state = lock(&self.group.state);
@@ -167,7 +168,7 @@ impl<D: Disk> Log<D> {
         touched?.iter().try_for_each(|file| file.sync())
     }
 
-    /// Closes the segments that hold only `from..to` (S3).
+    /// Closes the segments that are durable as a whole after a sync of `from..to` (S3).
     fn close_segments(&self, from: Lsn, to: Lsn) {
         let [first, next] = [from, to].map(|lsn| self.geometry.segment(self.geometry.place(lsn)));
         if first == next {

@@ -27,10 +27,10 @@ pub enum Error {
         bytes: u64,
         /// [`LogOptions::limit`](crate::LogOptions::limit).
         limit: u64,
-        /// Bytes of the largest record.
+        /// Bytes that the record may take in the log, headers included.
         max: u64,
     },
-    /// A name or a key is longer than its length field allows.
+    /// A name, a key or a value is longer than its length field allows.
     #[error("{what} of {bytes} bytes: the maximum is {max} bytes")]
     TooLong {
         /// The kind of string.
@@ -55,10 +55,11 @@ pub enum Error {
     /// The log has been opened 2^32 - 1 times, and its counter is exhausted.
     #[error("the log's open counter is exhausted: restore a backup into a new database")]
     Incarnations,
-    /// A write or a sync of the log failed, now or earlier: the log accepts no records until it is opened again.
+    /// A disk operation of the log failed, now or earlier: the log accepts no records until it is opened again.
     #[error("the log has failed and accepts no more records: {0}; open the database again")]
     Failed(Arc<str>),
-    /// A disk operation failed while the log was created, opened or scanned.
+    /// A disk operation failed while the log was created, opened, scanned or removed; or the system was short of
+    /// memory or file descriptors when a segment was made, which may succeed later.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The directory contains a log already.
@@ -102,7 +103,7 @@ pub enum Error {
     Missing {
         /// The file's name.
         file: String,
-        /// Position up to which the log is known to have been durable.
+        /// Position up to which the log is needed.
         needed: Lsn,
     },
     /// A segment's header or length, or a durable record, is damaged.
@@ -125,7 +126,8 @@ pub enum Error {
         /// The position that it must reach.
         needed: Lsn,
     },
-    /// The position lies in no segment that is kept, or not at the start of a record.
+    /// The position lies before the log's beginning, behind its end or behind its durable part, or no record begins
+    /// there.
     #[error("position {lsn} of the log: {what}")]
     Position {
         /// The position.

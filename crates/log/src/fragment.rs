@@ -14,8 +14,8 @@
 //!
 //! F1 Checksum and tag depend on the position and on the log's id. So bytes of an earlier use of the file, of another
 //!    log, or inside a value, never pass for a fragment.
-//! F2 The header is stored after the body, so that a killed process leaves at most one fragment with a bad checksum,
-//!    at the end.
+//! F2 Fragments are stored one after the other, so that a killed process leaves at most one with a bad checksum, at the
+//!    end. Where header and body are not stored together, the header is stored last.
 //! F3 `behind` states up to where the log was durable before the fragment was stored: the *claim*. A record with a
 //!    bad checksum below a claim is damaged; one above all claims may be left by a crash.
 

@@ -1,4 +1,4 @@
-//! The threads that wait for a sync, in groups. `durable` leads them.
+//! The threads that wait for a sync, in groups. The module `durable` has the protocol (G1 to G3).
 
 use crate::lock::lock;
 use crate::{Histogram, LogStats, Lsn};
@@ -18,7 +18,7 @@ pub(crate) struct State {
     pub(crate) syncing: Option<Lsn>,
     /// The index of the condition variable on which the leader's group waits.
     pub(crate) turn: usize,
-    /// Records appended before the last successful leader began.
+    /// Records appended up to the position that the last successful leader synced.
     pub(crate) records: u64,
     pub(crate) waits: u64,
     pub(crate) syncs: u64,

@@ -4,12 +4,12 @@
 //! fails on them loses nothing:
 //!
 //! R1 A rename or removal that failed because the system was short of something (a full disk, say) has changed
-//!    nothing. The file keeps its name, and the next call tries again. An opening takes it for one left by a crash
-//!    (O3).
-//! R2 A failed sync of the directory is not repeated: another one would prove nothing about these names. Files whose
-//!    new names may not be durable are never reused, but removed.
-//! R3 Any other error means that the disk fails, and the log with it, though no record is lost: an opening finds out
-//!    what is there.
+//!    nothing. The file keeps its name, and the next call tries again. An opening turns it into a spare or removes it,
+//!    like every segment that does not belong to the log any more (O3).
+//! R2 A failed sync of the directory is not repeated: another one would prove nothing about these names. This process
+//!    does not reuse files whose new names may not be durable, but removes them.
+//! R3 An error of a rename, a removal or a sync for any reason but a shortage means that the disk fails, and the log
+//!    with it, though no record is lost: the next opening lists the files that exist.
 
 use crate::lock::lock;
 use crate::log::Maker;
@@ -21,12 +21,14 @@ use std::time::{Duration, Instant};
 
 impl<D: Disk> Log<D> {
     /// Drops all records below `lsn`, which is the beginning or the end of a record. Files that hold no other records
-    /// are reused; on a full disk later, when there is space. The caller has made durable whatever replaces the
-    /// records. Segments that a live [`Scan`] needs are kept, until a later call.
+    /// are reused, or removed if there are [spares](crate::LogOptions::spares) enough; on a full disk this happens
+    /// later, when there is space. The caller has made durable whatever replaces the records. Segments that a live
+    /// [`Scan`] needs are kept, until a later call.
     ///
     /// # Errors
     ///
-    /// [`Error::Position`] if dropped records would not be durable; and errors of the disk.
+    /// [`Error::Position`] if dropped records would not be durable; [`Error::Failed`] if the log has failed, or the
+    /// disk fails now. A shortage is no error: the files are reused later.
     ///
     /// [`Scan`]: crate::Scan
     pub fn drop_below(&self, lsn: Lsn) -> Result<(), Error> {
@@ -44,7 +46,8 @@ impl<D: Disk> Log<D> {
         self.kept.begin.store(begin.0, Ordering::Release);
         self.kept.moved.notify_all();
         drop(pins);
-        // The segment of the log's end always stays: the next opening starts there.
+        // The segment of the last durable byte always stays, even if no record in it is kept: if `begin` lies in a
+        // segment that does not exist yet, an opening starts in the one before.
         let last = self.geometry.segment(Lsn(self.durable().0 - 1));
         let first = self.geometry.segment(self.geometry.place(begin)).min(last);
         self.recycle(&mut maker, first)
@@ -86,7 +89,8 @@ impl<D: Disk> Log<D> {
         let synced = self.sync_names(names);
         match &synced {
             Ok(()) => maker.spares.extend(spares),
-            // R2. The next opening finds those that cannot be removed either.
+            // R2. If the removal fails too, the next opening finds the file under one of its two names, and treats it
+            // as any other.
             Err(_) => spares.iter().for_each(|&number| {
                 let _ = self.disk.remove(&spare_name(number));
             }),

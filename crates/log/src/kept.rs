@@ -12,7 +12,7 @@ pub(crate) struct Kept {
     pub(crate) begin: AtomicU64,
     /// The number of scans that need the log from a position on.
     pub(crate) pins: Mutex<BTreeMap<Lsn, usize>>,
-    /// Notified when the beginning moves; waits with `pins`.
+    /// Notified when the beginning moves or the log fails. Threads wait on it with the lock of `pins`.
     pub(crate) moved: Condvar,
 }
 
@@ -25,12 +25,12 @@ impl Kept {
         }
     }
 
-    /// The beginning of the oldest record that is kept.
+    /// The position from which on records are kept.
     pub(crate) fn begin(&self) -> Lsn {
         Lsn(self.begin.load(Ordering::Acquire))
     }
 
-    /// The start of the segment of the oldest record: the log counts toward the limit from here on.
+    /// The start of the segment in which the beginning lies: the log counts toward the limit from here on.
     pub(crate) fn start(&self, geometry: Geometry) -> Lsn {
         geometry.start(geometry.segment(self.begin()))
     }

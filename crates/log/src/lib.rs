@@ -32,22 +32,24 @@
 //!
 //! # Invariants of every log
 //!
-//! L1 A position ([`Lsn`]) is a number of bytes since the log's beginning. Records lie one after the other; each
-//!    states the new values of keys and maps, so that replaying it twice is the same as replaying it once.
+//! L1 A position ([`Lsn`]) is a number of bytes since the start of the log as it was created. Records lie one after
+//!    the other; each states the new values of keys and maps, so that replaying it twice is the same as replaying it
+//!    once.
 //! L2 A record is present as a whole or absent, however many changes and segments it has.
 //! L3 Once `wait_durable(end)` returns, every record up to `end` survives any crash. An appended record survives the
 //!    end of the process.
 //! L4 After a crash the log consists of everything appended up to some position: no record is missing in the middle,
 //!    and none is added at the end. Bytes of a file's earlier use, of another log, or after an end that an earlier
-//!    crash has left, are never taken for records: each fragment's checksum is keyed with the log's id and its
-//!    position (F1), and its header states the *incarnation* in which it was written. Each opening begins the next
-//!    one, by a mark that is durable before anything follows it.
-//! L5 A record with a bad checksum marks the end of the log only if no later fragment proves that it was durable
-//!    (F3). Otherwise it is damaged, which is an error. Damage can be mistaken for a crash only in the records of the
-//!    last sync; [`Needs::reach`] rules that out: a program that closes its log in order stores the result of the
-//!    last [`Log::sync`].
-//! L6 A failed sync is never repeated. The log accepts no more records, and the next opening rewrites those that were
-//!    not known to be durable (O2).
+//!    crash has left, are never taken for records: each fragment's checksum is keyed with the log's id and with the
+//!    fragment's position (F1), and the fragment's header states the *incarnation* in which it was written. Each
+//!    opening begins the next incarnation, by a mark that is durable before anything follows it.
+//! L5 A record with a bad checksum marks the end of the log only if no later fragment or segment header proves that
+//!    the record was durable (F3). Otherwise it is damaged, which is an error. Damage can be mistaken for a crash only
+//!    in the records of the last two syncs, since a record that is stored during a sync does not yet state that the
+//!    sync has succeeded. [`Needs::reach`] rules that out: a program that closes its log in order stores the result of
+//!    the last [`Log::sync`].
+//! L6 A failed sync is never repeated. If it was to make records durable, the log accepts no more, and the next
+//!    opening rewrites those that were not known to be durable (O2).
 //! L7 A failed append has changed nothing: all segments that it needs are made ready before (A2).
 //!
 //! # Modules
@@ -62,10 +64,10 @@
 //! | `append` | reserve and copy under one lock: A1 to A3 |
 //! | `durable` | group commit: G1 to G3 |
 //! | `make` | segments made ready ahead: M1, M2 |
-//! | `keep` | recycling, the limit |
+//! | `keep` | dropping records and recycling segments, the limit: R1 to R3 |
 //! | `create` | the first use of a log |
 //! | `walk`, `open`, `scan` | reading: O1 to O3 |
-//! | `names` | directory syncs: a failure is reported to every waiter |
+//! | `names` | directory syncs: a failure is reported to every thread whose changes of names it may concern |
 //! | `unused` | which log a file belongs to; leftovers of an interrupted creation |
 //! | `syncer` | the thread that syncs, within a bounded time, records that no thread waits for |
 //!

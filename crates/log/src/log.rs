@@ -29,14 +29,14 @@ pub struct Log<D: Disk> {
     pub(crate) maker: Mutex<Maker>,
     pub(crate) kept: Kept,
     pub(crate) counters: Counters,
-    /// The failed syncs of the directory. A thread holds the lock while it syncs.
+    /// The failed syncs of the directory. A thread holds the lock while it syncs the directory.
     pub(crate) failed_name_syncs: Mutex<FailedSyncs>,
     /// The end of the last record found when the log was opened.
     pub(crate) found_end: Lsn,
     pub(crate) failure: OnceLock<Arc<str>>,
 }
 
-/// What segments are made from. Its lock is taken before the tail's.
+/// The files from which segments are made. Its lock is taken before the tail's.
 pub(crate) struct Maker {
     /// Files that wait for reuse; their names are durable.
     pub(crate) spares: BTreeSet<u64>,
@@ -103,7 +103,7 @@ impl<D: Disk> fmt::Debug for Log<D> {
 }
 
 impl<D: Disk> Log<D> {
-    /// The beginning of the oldest record that is kept.
+    /// The position from which on records are kept: the beginning or the end of a record.
     pub fn begin(&self) -> Lsn {
         self.kept.begin()
     }

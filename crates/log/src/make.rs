@@ -13,7 +13,7 @@ use crate::{Disk, DiskError, DiskFile, Error, Log, Lsn, Mapping};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 
-/// Maximum number of segments that are ready after the current one.
+/// Maximum number of segments after the current one that [`Log::prepare_for`] makes ready.
 const AHEAD: u64 = 8;
 
 impl<D: Disk> Log<D> {
@@ -94,7 +94,8 @@ impl<D: Disk> Log<D> {
         let name = spare_name(spare.unwrap_or(number));
         let made = self.try_make(&name, spare.is_some(), number, incarnation);
         made.map_err(|error| {
-            // M2: the next attempt uses another file. The next opening finds whatever stays.
+            // M2: the next attempt uses another file. One whose removal fails stays until a later attempt needs its
+            // name, or until the next opening (O3).
             let _ = self.disk.remove(&name);
             let _ = self.disk.remove(&log_name(number));
             if error.is_full() {
@@ -121,7 +122,7 @@ impl<D: Disk> Log<D> {
             self.disk.open(name)?
         } else {
             let file = match self.disk.create(name) {
-                // An earlier attempt has left it, when the disk had no room even to remove it.
+                // An earlier attempt has left the file, because the disk had no room even for its removal.
                 Err(error) if error.is_existing() => {
                     self.disk.remove(name)?;
                     self.disk.create(name)?

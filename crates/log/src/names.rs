@@ -1,8 +1,8 @@
 //! Syncs of the log's directory by several threads. Checkpoints have their files there too.
 //!
-//! A failed sync leaves the state of all earlier name changes unknown, and no later sync makes them durable. The
-//! system reports the failure to only one caller. So a thread that has changed names must learn of every sync that
-//! has failed since.
+//! A failed sync leaves the state of all earlier name changes unknown, and no later sync proves that they are durable.
+//! The system reports the failure to only one caller. So a thread that has changed names must learn of every sync that
+//! has failed since it began to change them.
 
 use crate::lock::lock;
 use crate::{Disk, DiskError, Log};

@@ -1,11 +1,12 @@
 //! Opening a log: finds its end, checks that nothing is missing, and makes all of it durable.
 //!
-//! O1 The log ends before the first incomplete record. A crash has left this end if no later fragment claims that the
-//!    record was durable (F3); otherwise it is damage.
-//! O2 Records not claimed to be durable are rewritten before they are synced: a sync of an earlier process may have
+//! O1 The log ends before the first incomplete record. A crash may have left this end if no fragment and no segment
+//!    header claims that the record was durable (F3); otherwise it is damage.
+//! O2 Records not known to be durable are rewritten before they are synced: a sync of an earlier process may have
 //!    failed, and then the page cache holds pages as clean that the medium does not have.
-//! O3 Segments behind the end become spares, and the mark of the next incarnation is durable, before anything is
-//!    appended: nothing behind the end can ever follow a record that is appended later.
+//! O3 Before anything is appended, segments behind the end, and those of records that are not kept, have become spares
+//!    or been removed, and the mark of the next incarnation is durable: nothing behind the end can ever follow a
+//!    record that is appended later.
 
 use crate::create::Start;
 use crate::fragment::Key;
@@ -22,7 +23,8 @@ use std::sync::Arc;
 pub struct Needs {
     /// Records from here on are kept; segments below are dropped.
     pub keep: Lsn,
-    /// Records from here on are checked now. Those between `keep` and this are checked when they are scanned.
+    /// Records from here on are checked now, and so are earlier ones that are not known to be durable. The others from
+    /// `keep` on are checked when they are scanned.
     pub check: Lsn,
     /// The log must reach this position; it need not be durable up to there.
     pub reach: Lsn,
@@ -38,8 +40,8 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// A log of another database, a missing segment, damage, an end before `needs.reach`, or an error of the disk. No
-    /// record has changed then.
+    /// A log of another database, a missing segment, damage, an end before a position in `needs`, no record at
+    /// `needs.check`, a limit out of range, or an error of the disk. No record from `needs.keep` on has changed then.
     pub fn open(disk: Arc<D>, id: u128, needs: Needs, options: LogOptions) -> Result<Log<D>, Error> {
         let files = Files::list(&*disk)?;
         let geometry = find_geometry(&*disk, id, &files)?;
@@ -73,8 +75,8 @@ impl<D: Disk> Log<D> {
 }
 
 impl<D: Disk> Log<D> {
-    /// Whether an opening of the log that keeps the records from a position on would drop segments, with the records
-    /// below.
+    /// Whether an opening of the log that keeps the records from a position on may drop segments, with the records
+    /// below: whether there is a segment before that of the position.
     ///
     /// # Errors
     ///
@@ -117,7 +119,7 @@ struct Recovery<'r, D> {
 struct Found {
     end: Lsn,
     incarnation: u32,
-    /// Position up to which it is known to have been durable.
+    /// Position up to which fragments and segment headers state that the log was durable.
     claimed: Lsn,
 }
 
@@ -127,7 +129,7 @@ impl<D: Disk> Recovery<'_, D> {
         let check = self.geometry.place(self.needs.check);
         let mut first = self.geometry.segment(check);
         if !self.files.logs.contains(&first) {
-            // It may end with the segment before.
+            // The log may end with the segment before.
             first = self.geometry.segment(Lsn(self.needs.check.0.saturating_sub(1)));
         }
         self.check_kept(first)?;
@@ -171,7 +173,7 @@ impl<D: Disk> Recovery<'_, D> {
         Ok((file, header))
     }
 
-    /// Walks through all fragments from a segment on.
+    /// Walks through the fragments from a segment on, to the end of their chain.
     fn walk(&self, first: u64) -> Result<Found, Error> {
         let check = self.geometry.place(self.needs.check);
         let mut bytes = vec![0; self.geometry.size() as usize];
@@ -220,7 +222,8 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(found)
     }
 
-    /// The highest claim of any fragment behind the end of the chain. `bytes` are those of segment `number`.
+    /// The highest claim of any fragment or segment header behind the end of the chain. `bytes` are those of segment
+    /// `number`.
     fn claims_behind(&self, walk: &Walk, number: u64, bytes: &mut [u8]) -> Result<Lsn, Error> {
         let offset = match self.geometry.segment(walk.at) == number {
             true => self.geometry.offset(walk.at),
@@ -292,7 +295,8 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(segments)
     }
 
-    /// Turns all other segments into spares (O3), and removes those that cannot become one.
+    /// Turns the segments that are not in use into spares (O3). Removes files of another length and those beyond the
+    /// maximum number of spares.
     fn clear(
         &self,
         segments: &VecDeque<SegmentOf<D>>,

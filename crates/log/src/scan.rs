@@ -44,13 +44,13 @@ enum Place {
 }
 
 impl<D: Disk> Log<D> {
-    /// The records of `range`, in order; `range.start` is the beginning of a record or an end of one, `range.end` at
-    /// most [`appended`](Log::appended). Other threads may append meanwhile. Uses memory for one segment, and for the
-    /// largest record that spans segments.
+    /// The records of `range`, in order; `range.start` is the beginning or the end of a record, `range.end` the end of
+    /// one, at most [`appended`](Log::appended). Other threads may append meanwhile. Uses memory for one segment, and
+    /// for the largest record that spans segments.
     ///
     /// # Errors
     ///
-    /// [`Error::Position`].
+    /// [`Error::Position`] if the log begins after `range.start` or ends before `range.end`.
     pub fn scan(&self, range: Range<Lsn>) -> Result<Scan<'_, D>, Error> {
         if range.end > self.appended() {
             return Err(Error::Position {
@@ -75,7 +75,7 @@ impl<D: Disk> Scan<'_, D> {
     ///
     /// # Errors
     ///
-    /// Damage, or an error of the disk. The scan yields nothing more then.
+    /// Damage, a missing segment, or an error of the disk. The scan must not be used any further then.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the scan")]
     pub fn next(&mut self) -> Result<Option<LogRecord<'_>>, Error> {
         let Some((whole, place)) = self.find()? else {

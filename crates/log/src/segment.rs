@@ -15,8 +15,9 @@
 //! ```
 //!
 //! S1 A file is named `log-NUMBER` only after its header and its length are durable.
-//! S2 A file that waits for reuse is named `spare-NUMBER`, and its bytes mean nothing. The name is durable before the
-//!    header is overwritten: no crash shows a new header under an old name.
+//! S2 A file that waits for reuse is named `spare-NUMBER`, and the log ignores its bytes. (Before the leftovers of a
+//!    creation are removed, `check_spare` looks at the first eight, in case the file is another program's.) The name is
+//!    durable before the header is overwritten: no crash shows a new header under an old name.
 //! S3 A segment's file stays open from before the first store into it until all of it is durable, so that the sync
 //!    reports every write-back error. Older ones are opened when they are read: a long log has thousands.
 
@@ -188,7 +189,7 @@ pub fn is_segment(file: &str) -> bool {
     number_of(file, log_name).is_some()
 }
 
-/// The number of a file with such a name.
+/// Returns the number in a file's name, if `named` gives that name to the number.
 fn number_of(file: &str, named: impl Fn(u64) -> String) -> Option<u64> {
     let (_, digits) = file.split_once('-')?;
     let number = u64::from_str_radix(digits, 16).ok()?;

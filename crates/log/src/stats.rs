@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogStats {
-    /// The beginning of the oldest record that is kept.
+    /// The position from which on records are kept.
     pub begin: Lsn,
     /// The end of the last record.
     pub appended: Lsn,
@@ -34,11 +34,11 @@ pub struct LogStats {
     pub segments_prepared: u64,
     /// Those of them that were recycled.
     pub segments_recycled: u64,
-    /// Segments that an append had to make ready itself, because none was ready.
+    /// Number of times that an append had to make segments ready itself, because they were not ready.
     pub segments_late: u64,
     /// Appends refused because the log had reached its limit.
     pub refused_at_limit: u64,
-    /// Appends refused because the disk was full.
+    /// Segments that could not be made because the disk was full, for an append, which was refused, or ahead of one.
     pub refused_disk_full: u64,
     /// Number of times that a thread waited for room below the limit.
     pub room_waits: u64,
@@ -72,7 +72,7 @@ impl Histogram {
     }
 }
 
-/// Counters that are changed without a lock.
+/// Counters that are read without a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Records appended, written under the tail's lock.

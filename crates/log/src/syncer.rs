@@ -32,8 +32,8 @@ struct State {
 
 impl Syncer {
     /// Starts the thread. A sync that covers a record begins at most `bound` after its append, or when the previous
-    /// sync is done if that takes longer. A bound below 1 ms counts as 1 ms. Dropping the value ends the thread,
-    /// after a last sync.
+    /// sync is done if that takes longer. A bound below 1 ms counts as 1 ms. Dropping the value ends the thread, after
+    /// a last sync. If the log fails, the thread ends by itself.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Syncer {
             while !own.sleep_after(last) {
                 last = Instant::now();
                 if log.sync().is_err() {
-                    // The log has failed, which all its users learn.
+                    // The log has failed: the calls of its users return the error.
                     return;
                 }
             }

@@ -15,7 +15,8 @@ pub(crate) struct Tail<M> {
     /// The end of the last record.
     pub(crate) end: Lsn,
     pub(crate) incarnation: u32,
-    /// The segment of the last record; `None` if the next one goes into a segment that is not entered yet.
+    /// The segment of the last record; `None` before the first append since the opening, if that record goes into
+    /// another segment.
     pub(crate) current: Option<(u64, M)>,
     /// The segments made ready that follow it.
     ready: VecDeque<Ready<M>>,

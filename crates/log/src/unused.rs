@@ -1,4 +1,4 @@
-//! Which log files belong to, and whether an interrupted creation has left them: determined by reading alone.
+//! Determines, by reading alone, to which log files belong, and whether an interrupted creation has left them.
 
 use crate::fragment::{Key, Kind};
 use crate::segment::{self, Files, Header, log_name, spare_name};
@@ -36,8 +36,8 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotALog`] and the like if a file has the name of a segment but is not one, so that it must not be
-    /// removed; and errors of the disk.
+    /// [`Error::NotALog`] and the like if a file has the name of a segment or of a spare but is neither, so that it
+    /// must not be removed; and errors of the disk.
     pub fn trace(disk: &D) -> Result<Remains, Error> {
         let files = Files::list(disk)?;
         for &number in &files.spares {

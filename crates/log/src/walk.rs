@@ -23,7 +23,7 @@ pub(crate) struct Walk {
     passing: bool,
 }
 
-/// What is at a position.
+/// The result of a look at the current position.
 pub(crate) enum Step<'b> {
     /// The fragment that follows.
     Fragment(Fragment<'b>),

@@ -255,8 +255,8 @@ fn what_is_wrong_with_a_directory_is_told() {
     for name in names(path).iter().filter(|name| name.starts_with("log-")) {
         std::fs::rename(path.join(name), &aside).expect("a rename");
         if *name < format!("log-{:08x}", (end.0 - 1) / 8192 + 1) {
-            // Without the last one, only the caller can know that the log went on. Segments that are not checked now
-            // must still exist.
+            // If the last segment with records is missing, only `reach` says that the log went on. Segments that are
+            // not checked now must still exist.
             for check in [begin, end] {
                 let refusal = open(Needs {
                     keep: begin,
@@ -309,7 +309,7 @@ fn damage_is_no_end() {
         })
         .collect();
     drop(log);
-    // The last one may have been left by a crash.
+    // The last record is left out: a crash may leave one with a wrong checksum at the end.
     for end in &ends[..19] {
         let (file, at) = (
             path.join(format!("log-{:08x}", (end.0 - 1) / 8192)),
@@ -327,8 +327,8 @@ fn damage_is_no_end() {
     assert_eq!(records(&log, begin).len(), 20);
 }
 
-/// A scan skips the records before its first, and compares no checksums of theirs. A flipped bit in one of them makes
-/// it fail, or changes nothing: it never misses a record.
+/// A scan skips the records before its first, and does not compare their checksums. A flipped bit in one of them makes
+/// the scan fail, or changes nothing: the scan never misses a record.
 #[test]
 fn damage_in_skipped_records_hides_no_others() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -525,7 +525,7 @@ fn a_failed_sync_fails_all_earlier_changes_of_names() {
 }
 
 /// If the disk is full when segments are dropped, the log goes on in its space, refuses records that need more, and
-/// goes on when there is space again: nothing was lost. A failing disk ends its use.
+/// goes on when there is space again: nothing was lost. An I/O error fails the log.
 #[test]
 fn a_full_disk_takes_no_log_with_it() {
     let operations: [(&'static [&'static str], usize); 3] = [
@@ -671,7 +671,7 @@ fn an_unused_log_is_recognised() {
     assert_eq!(names(directory.path()), before);
 }
 
-/// A crash may cut the write of a spare's header anywhere: what it leaves belongs to an interrupted creation.
+/// A crash may leave any part of a spare's header. Such a file belongs to an interrupted creation.
 #[test]
 fn a_spare_with_a_part_of_its_header_is_a_trace() {
     let directory = tempfile::tempdir().expect("a directory");

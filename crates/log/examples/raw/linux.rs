@@ -228,7 +228,7 @@ fn measure(
     records.into_inner() as f64 / started.elapsed().as_secs_f64()
 }
 
-/// The plain loop.
+/// Measures group commit in its plainest form, over one target.
 fn durable(target: &Target, threads: usize, each: usize, time: Duration) -> Seen {
     let group = Group {
         target,
@@ -273,7 +273,7 @@ fn append_to(log: &Log<Directory>, record: &[u8; RECORD]) -> u64 {
     }
 }
 
-/// The same loops over the log.
+/// Measures the same over the log.
 fn durable_log(log: &Log<Directory>, device: &File, threads: usize, each: usize, time: Duration) -> Seen {
     let (written, before) = (device_bytes(device), log.stats());
     let wait = |lsn| {

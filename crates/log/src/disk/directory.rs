@@ -28,7 +28,7 @@ pub struct OpenFile {
 }
 
 impl Directory {
-    /// Opens the directory at `path`, creating it if it is missing; its own name is durable then.
+    /// Opens the directory at `path`. Creates it if it is missing, and makes the new name durable.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Directory {
         Ok(Directory { path, fd })
     }
 
-    /// Makes the directory's own name durable, as [`open`](Directory::open) does after it has created it.
+    /// Makes the directory's own name durable, as [`open`](Directory::open) does for a directory that it creates.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl DiskFile for OpenFile {
     }
 
     fn map(&self, len: u64) -> Result<FileMapping, DiskError> {
-        // Into the page cache, so that a device error is reported here and not by a signal at a store.
+        // Reads the file into the page cache, so that a device error is reported here and not by a signal at a store.
         let mut bytes = vec![0; READ.min(len as usize)];
         let mut at = 0;
         while at < len {

@@ -31,12 +31,12 @@ impl<M: Media> Snapshot<M> {
             return Err(Error::Backup(ErrorKind::AlreadyExists.into()));
         }
         let path_of_pool = self.pool_path();
-        // The pool's name may be gone. Then only its owner may read the copy.
+        // The pool's file may have lost its name. Then only the copy's owner may read the copy.
         let pool = path_of_pool.and_then(|pool| Permissions::of(pool).ok());
         let mode = if path_of_pool.is_some() { 0o600 } else { 0o666 };
         let (file, part) = create_part(path, mode).map_err(Error::Backup)?;
         if let Some(pool) = pool {
-            // A copy with another owner has the same content.
+            // If some cannot be set, the backup continues: fewer users can read the copy then.
             let _ = pool.give_to(&part);
         }
         let mut out = BufWriter::with_capacity(1 << 18, &file);

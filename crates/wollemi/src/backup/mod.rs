@@ -6,7 +6,7 @@
 //! then records, each preceded by a byte with its type:
 //!   1  map:   length of its name (1), of its index's name (1), both names
 //!   2  entry, of the map last named: length of the key (2), of the value (4), key, value
-//!   3  end:   number of entries (8), checksum of everything before these eight bytes (8): FNV-1a over words, see `sum`
+//!   3  end:   number of entries (8), checksum of everything before these eight bytes (8): see `sum`
 //! ```
 //!
 //! Little endian. A stream that ends before its end record, or whose checksum does not match, is refused.

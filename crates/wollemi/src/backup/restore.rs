@@ -137,7 +137,7 @@ impl<M: Media> Db<M> {
     }
 }
 
-/// Reads the entries of one map of a backup.
+/// Reads the entries of a backup, one map after the other.
 struct Restored<'r, 'p, R, F> {
     input: Summed<'r, R>,
     copied: Copied,

@@ -4,7 +4,8 @@ use super::damaged;
 use crate::Error;
 use std::io::{self, Read, Write};
 
-/// FNV-1a, 64 bits, over words of eight bytes. The last word is padded with zeros and followed by the number of bytes.
+/// A variant of FNV-1a, 64 bits, over words of eight bytes (see `mix`). Behind the complete words come the remaining
+/// bytes, 0 to 7, padded with zeros to a word, and the number of bytes as a word.
 #[derive(Clone, Debug)]
 pub(super) struct Sum {
     hash: u64,

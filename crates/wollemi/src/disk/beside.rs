@@ -18,7 +18,8 @@ pub(crate) fn directory_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Returns whether the pool at `path` has a log, or had one when the machine stopped.
+/// Returns whether a manifest lies beside the pool at `path`: the pool has a log, or a crash has interrupted the
+/// beginning or the end of one.
 pub(crate) fn has_log(path: &Path) -> bool {
     directory_of(path).join(manifest::NAME).exists()
 }
@@ -36,7 +37,7 @@ pub(crate) fn has_files(path: &Path) -> bool {
 /// Opens and locks the directory beside the pool at `path`. Waits at most `wait` for another process that holds the
 /// lock. Creates the directory if it is missing, with the owner and the mode of the pool.
 pub(super) fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error> {
-    // The directory itself, if its name is a link.
+    // If the directory's name is a symbolic link, the lock is on the directory to which it leads.
     let name = directory_of(path);
     let name = behind_links(&name).unwrap_or(name);
     let started = Instant::now();
@@ -48,7 +49,7 @@ pub(super) fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::F
             opened => _ = opened.map_err(FilesError::from)?,
         }
         if is_new && let Ok(pool) = Permissions::of(path) {
-            // A directory with another owner has the same content.
+            // If some cannot be set, the opening continues: fewer users can access the directory then.
             let _ = pool.for_directory().give_to(&name);
         }
         let locked = std::fs::File::open(&name).and_then(|file| {
@@ -117,12 +118,13 @@ pub(super) fn is_of<D: Disk>(disk: &D, pool: Uuid) -> Result<bool, FilesError> {
     Ok(Log::has_segment_of(disk, pool.to_u128())?)
 }
 
-/// Removes what a crash has left: files that the manifest does not name; without a manifest also the log.
+/// Removes what a crash has left: the files that this manifest does not name; if none is given, the manifest, all runs
+/// and the log.
 pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<(), FilesError> {
     match manifest {
         Some(manifest) => clear_beside(disk, manifest),
         None => {
-            // First and durably: without a pool, a manifest whose log is missing would be refused.
+            // The manifest first, and durably: without a pool, a manifest whose log is missing would be refused.
             remove_files(disk, |file| [manifest::NAME, manifest::NEW].contains(&file))?;
             disk.sync_dir()?;
             // The log last: it identifies the pool that the files belong to.

@@ -3,9 +3,9 @@
 //! A *full* checkpoint is fuzzy: it walks the maps while other threads write.
 //!
 //! 1. `from` is the log's end at a moment when no write is in progress.
-//! 2. Each map is written in key order into runs. An entry may be newer than `from`.
+//! 2. Each map is written into runs, in the order of its index. An entry may be newer than `from`.
 //! 3. `until` is the log's end after the walk. Before the manifest takes effect, the log is durable up to `until`, and
-//!    the pool's log position is past `from`.
+//!    the pool's log position, if the pool has one yet, is not below `from`.
 //! 4. The manifest names the runs, `from` and `until`; then the segments below `from` are dropped.
 //!
 //! Records are idempotent, so replaying the log from `from` over the runs yields each key's value at the end of the
@@ -23,13 +23,13 @@
 //!
 //! I1 The pool's log position is never below the manifest's `from`: the log after either is kept.
 //! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock, and while a later one is in
-//!    doubt (I4).
-//! I3 A file whose name is not in the manifest belongs to nothing, or to a manifest in doubt. A failed checkpoint
-//!    removes its own files; an opening removes those that a crash has left.
+//!    doubt (I4). Its `next_run` alone also counts the runs of failed checkpoints.
+//! I3 A run that the manifest does not name belongs to no checkpoint, or to a manifest in doubt. A failed checkpoint
+//!    removes its own runs; an opening removes those that a crash has left.
 //! I4 If the sync of the directory fails after a manifest was renamed, this manifest is in doubt: processes see it,
 //!    while the medium may have either it or its predecessor. Another sync would prove nothing about the name. So the
-//!    files of both stay until the manifest has been written again, durably: by the next checkpoint, which builds on
-//!    the runs of the one in doubt, or by an opening (`clear_beside` in `beside`).
+//!    files of both stay until a manifest has been written again, durably: by the next checkpoint, which builds on the
+//!    runs of the predecessor, or by an opening (`clear_beside` in `beside`), which writes the manifest that it sees.
 
 use crate::db::Maps;
 use crate::disk::delta::Deltas;
@@ -61,7 +61,7 @@ pub(crate) struct Checkpoints<D: Disk> {
     sizes: Sizes,
 }
 
-/// A copy of the manifest, for readers that cannot wait for a checkpoint to end.
+/// Numbers of the manifest, for readers that cannot wait for a checkpoint to end.
 #[derive(Debug, Default)]
 struct AtHand {
     from: AtomicU64,
@@ -91,11 +91,14 @@ impl<D: Disk> Checkpoints<D> {
         }
     }
 
-    /// Takes a checkpoint: a delta if that is smaller than a full one.
+    /// Takes a checkpoint. It is full if the last full one is small, or smaller than the part of the log since the last
+    /// checkpoint; if the deltas have become as large as the last full one; or if a map has [`Sizes::levels`] deltas.
+    /// Otherwise it is a delta.
     ///
     /// # Errors
     ///
-    /// [`Error::Files`], and an index's error if the pool is damaged. The last checkpoint then stays in effect.
+    /// [`Error::Files`], and an index's error if the pool is damaged. The last checkpoint then stays in effect, unless
+    /// the new one is in doubt (I4).
     pub fn take<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
         let mut manifest = self.lock();
         let of = |full: bool| {
@@ -226,7 +229,7 @@ impl<D: Disk> Checkpoints<D> {
             };
             let runs = runs.get_or_insert_with(|| Runs::new(self, (name, kind.name()), 0));
             if runs.of.1 != kind.name() {
-                break; // dropped, and recreated with another order
+                break; // dropped, and recreated with another index
             }
             while let Some(behind) = visit_batch(map.bare(), &from, runs, next)? {
                 runs.end_step(pace)?;
@@ -260,7 +263,7 @@ impl<D: Disk> Checkpoints<D> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the log's changes since the last checkpoint into a new level.
+    /// Writes the log's changes since the last checkpoint into a new level of each changed map.
     fn delta<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
         let mut pace = self.pace(stop);
         let until = maps.end_at_rest(&self.log)?;
@@ -292,7 +295,7 @@ impl<D: Disk> Checkpoints<D> {
             let mut runs = Runs::new(self, (&map.name, &map.index), level);
             let mut bytes = 0;
             for (key, value) in delta.take_last(order).iter() {
-                // A key without an entry in a lower level needs no tombstone.
+                // Without a lower level, a removed key needs no tombstone.
                 if value.is_some() || level > 0 {
                     runs.entry(key, value, &mut new.next_run)?;
                 }
@@ -381,8 +384,8 @@ impl<'c, D: Disk> Runs<'c, D> {
     }
 }
 
-/// Writes the next entries of a map, as many as may be visited under one guard; returns the last key if more may
-/// follow.
+/// Writes the next entries of a map, as many as may be visited under one guard; returns the bound behind the last key
+/// if more may follow.
 fn visit_batch<D: Disk>(
     index: &dyn Index,
     from: &Bound<Vec<u8>>,

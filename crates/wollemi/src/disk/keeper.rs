@@ -1,8 +1,8 @@
 //! The background threads of a database of level `disk`. The *keeper* records how much of the log the pool holds and
 //! prepares the log's next segments. The *checkpointer* takes checkpoints when they are due.
 //!
-//! They are separate because a checkpoint takes long, and an opening after a kill replays all records since the last
-//! note.
+//! They are separate because a checkpoint takes long, and an opening after a kill replays all records behind the
+//! position recorded last.
 //!
 //! They live as long as the handles of the database and its maps, and hold the pool open only while these do. Dropping
 //! the last handle stops them and waits for them. A checkpoint in progress is then abandoned.
@@ -29,11 +29,11 @@ pub(super) const REPLAYED: u64 = 4 << 20;
 /// How often the keeper polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Growth of the log between two polls from which on it is prepared in bulk.
+/// Minimum growth of the log between two polls, in bytes, for its next segments to be made ready in bulk.
 const FAST: u64 = 1 << 20;
 
-/// Minimum growth of the log before the next checkpoint. A checkpoint is due when the log has grown by this much since
-/// the last one, or by the size of the last full one if that is more, and in any case by half of the log's limit.
+/// Bytes by which the log grows before the next checkpoint is due: by this much, or by the size of the last full
+/// checkpoint if that is more, but by no more than half of the log's limit.
 const MIN_GROWTH: u64 = 64 << 20;
 
 /// Delay before the next attempt after a failed checkpoint.
@@ -122,7 +122,7 @@ impl Bell {
     }
 }
 
-/// Returns whether the error means that an earlier part of the log cannot be read.
+/// Returns whether the error may mean that a part of the log cannot be read.
 fn is_of_log(error: &Error) -> bool {
     matches!(
         error,
@@ -244,7 +244,7 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
         let mut growth = Growth::new(&self.log);
         while !self.bell.is_stopped() {
             self.bell.rest(POLL_INTERVAL);
-            // An append would prepare it itself, and report the error.
+            // An error is ignored here: the append that needs the segment makes it, and reports the error.
             let _ = match growth.ahead(&self.log) {
                 0 => self.log.prepare(),
                 bytes => self.log.prepare_for(bytes),
@@ -260,8 +260,8 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
         }
     }
 
-    /// Syncs the records that no write has waited for, and records how much of the log the pool holds. On failure the
-    /// next opening replays more.
+    /// Syncs the log's full segments, or all of it if [`REPLAYED`] bytes or more lie behind these, and records how much
+    /// of the log the pool holds. On failure the next opening replays more.
     fn note(&self) -> Result<u64, Error> {
         let full = self.log.sync_full().map_err(FilesError::from)?;
         let end = match self.log.appended().0 - full.0 < REPLAYED {
@@ -337,7 +337,8 @@ impl<D: Disk, M: Media> Drop for Threads<D, M> {
             // A panic of the thread was reported where it happened.
             let _ = thread.join();
         }
-        // It may be creating a segment, and another process may open the pool as soon as this one has closed it.
+        // The syncer may be creating a segment, and another process may open the pool as soon as this one has closed
+        // it.
         drop(self.syncer.take());
         // All handles of the database are gone, so no thread writes.
         let KeeperState { log, maps, .. } = &*self.shared;

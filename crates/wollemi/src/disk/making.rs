@@ -5,9 +5,10 @@
 //!    before.
 //! 3. The pool. Its header has the log position before the file gets the pool's name.
 //!
-//! M1 A crash before 2 leaves neither manifest nor pool, no run, and a log without a record of changes. Such files
-//!    never belong to a database that has acknowledged anything, since that has a manifest from 2 on. They are removed,
-//!    and the database is created again. All other files without manifest and pool are refused and stay as they are.
+//! M1 A crash before 2 leaves neither manifest nor pool nor run, and at most a log without a record of changes and a
+//!    manifest under its temporary name. Such files never belong to a database that has acknowledged anything, since
+//!    that has a manifest from 2 on. They are removed, and the database is created again. All other files without
+//!    manifest and pool are refused and stay as they are.
 //! M2 From 2 on the manifest and the log hold the content of the database: a crash before 3 leaves what an opening
 //!    rebuilds after the loss of a pool. The opening first writes the manifest again ([`Manifest::settle`]), because
 //!    the medium may lack its name.

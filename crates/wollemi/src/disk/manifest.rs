@@ -10,7 +10,7 @@
 //! maps      4  count; then each map:
 //!              length of its name (1), of its index's name (1), both names
 //!              runs 4, then each run, older levels first, in key order within a level:
-//!                number 8, level 4 (0: full), entries 8, bytes 8
+//!                number 8, level 4 (0: the lowest), entries 8, bytes 8
 //! checksum  8  XXH3 of 64 bits over all before it
 //! ```
 //!
@@ -19,7 +19,8 @@
 //!
 //! I1 The runs that the manifest names are durable before it is.
 //! I2 The log holds everything from `from` on; everything older is in the runs.
-//! I3 A file that the manifest does not name is a leftover, and the next opening or checkpoint removes it.
+//! I3 A run that the manifest does not name is a leftover, or belongs to a manifest in doubt (I4 of `checkpoint`). The
+//!    next opening or checkpoint removes it.
 
 use crate::files_error::FilesError;
 use log::Log;
@@ -63,7 +64,8 @@ pub(crate) struct Run {
     /// The manifest's `uuid`.
     pub pool: u128,
     pub number: u64,
-    /// 0: part of a full checkpoint. Above 0: part of the changes since the level below.
+    /// 0: from a full checkpoint, or from the delta in which the map was created. Above 0: from a delta, with the
+    /// changes since the level below.
     pub level: u32,
     pub entries: u64,
     pub bytes: u64,
@@ -131,8 +133,8 @@ impl Manifest {
         Ok(file.sync()?)
     }
 
-    /// Renames the temporary manifest into effect; it is durable when this returns. While a log is in use, their syncs
-    /// of the directory are coordinated.
+    /// Renames the temporary manifest into effect; it is durable when this returns. With a log in use, the directory is
+    /// synced through the log, which knows of failed syncs that the system has reported to other threads.
     ///
     /// # Errors
     ///
@@ -155,7 +157,7 @@ impl Manifest {
     }
 
     /// Writes the loaded manifest again. Its name may not be durable: the process that renamed it may have been killed
-    /// after a failed sync of the directory, and no later sync makes that name durable. The medium may have the
+    /// after a failed sync of the directory, and no later sync proves that name durable. The medium may have the
     /// previous manifest, or none if this is the first.
     ///
     /// # Errors

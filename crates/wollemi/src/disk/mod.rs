@@ -1,10 +1,9 @@
 //! Level `disk`: a log and checkpoints beside the pool, so that acknowledged writes survive a loss of power on an
 //! ordinary disk.
 //!
-//! The pool is the same as at level `process`: a memory image that is consistent after every step of every process, and
-//! opens at once after `kill -9`. Its pages reach the medium in any order, so the pool is not trusted after the machine
-//! has stopped. It is then rebuilt from the last [checkpoint](checkpoint) and the [log](crate::write::journal) after
-//! it.
+//! The pool is the same as at level `process`: a memory image that is consistent after every store, and opens at once
+//! after `kill -9`. Its pages reach the medium in any order, so the pool is not trusted after the machine has stopped.
+//! It is then rebuilt from the last [checkpoint](checkpoint) and the [log](crate::write::journal) after it.
 //!
 //! ```text
 //! shop.pool           the pool
@@ -23,11 +22,11 @@
 //! | module       | what it holds                                                        |
 //! |--------------|----------------------------------------------------------------------|
 //! | `making`     | creating a database: its steps, and what a crash between them leaves |
-//! | `opening`    | which of these steps an opening takes; `settings`: what it is told   |
+//! | `opening`    | opening a pool with its log; `settings`: the settings of an opening  |
 //! | `beside`     | the directory beside the pool, its lock, and removing its files      |
 //! | `checkpoint` | taking checkpoints; `manifest`, `run`: their files; `sizes`          |
 //! | `pace`       | the pace of a checkpoint beside writers                              |
-//! | `delta`      | the last record of the log about each key, sorted                    |
+//! | `delta`      | the last record about each key in a part of the log, sorted          |
 //! | `rebuild`    | a new pool from a checkpoint and the log; `merged`: a map's runs     |
 //! | `progress`   | the progress of a rebuild, and its reports                           |
 //! | `replay`     | the log's changes over the maps                                      |

@@ -3,7 +3,7 @@
 //! | found                                      | the opening                                               |
 //! |--------------------------------------------|-----------------------------------------------------------|
 //! | nothing                                    | creates a database (`making`)                             |
-//! | a pool without a checkpoint                | begins a log, starting with a full checkpoint             |
+//! | a pool without a log, at level `disk`      | begins a log, starting with a full checkpoint             |
 //! | a pool that was closed, or left by a kill  | replays the log from the pool's log position              |
 //! | a pool left by a machine crash, or no pool | builds a new pool from checkpoint and log, and renames it |
 //! | a new pool in memory, and a checkpoint     | fills the pool from checkpoint and log                    |
@@ -70,7 +70,7 @@ fn open_beside<M: Media>(
     let disk = Arc::new(directory);
     let mut manifest = Manifest::load(&*disk)?;
     if manifest.is_none() {
-        // A crash may have come between the creation of the directory and this sync.
+        // An earlier process may have created the directory, and ended before it had synced the name.
         disk.sync_name().map_err(FilesError::from)?;
     }
     let pool = match (look(path, &settings.pool)?, &manifest) {
@@ -78,7 +78,7 @@ fn open_beside<M: Media>(
             let pool = Pool::open(path, &settings.pool, media)?;
             // Also if loading the manifest fails.
             stay_as_left(&pool);
-            // Another process may have had it open until now, and taken a checkpoint.
+            // Another process may have had the pool open until now, and taken a checkpoint.
             manifest = Manifest::load(&*disk)?;
             pool
         }
@@ -95,7 +95,7 @@ fn open_beside<M: Media>(
                 ..settings.pool.clone()
             };
             let pool = Pool::create(path, &options, media).inspect_err(|_| {
-                // These files cannot cause a later refusal. If this fails, the next opening builds the pool from the
+                // A failed creation leaves no files. If their removal fails, the next opening builds the pool from the
                 // manifest.
                 let _ = clear(&*disk, None);
             })?;
@@ -108,7 +108,8 @@ fn open_beside<M: Media>(
         (Found::Lost { log: None, .. }, _) if settings.pool.after_power_loss == AfterPowerLoss::Accept => {
             Pool::open(path, &settings.pool, media)?
         }
-        // Without a position the files are leftovers of a log that was ended, or of one that was not yet begun.
+        // Without a position in the pool, the files are leftovers of a log that was ended, or of one that was not yet
+        // begun.
         (Found::Lost { log: None, .. }, _) => return Err(ErrorKind::Lost.of(path).into()),
         (Found::Lost { .. }, None) => {
             return Err(FilesError::NoCheckpoint(disk.path().display().to_string()).into());
@@ -127,7 +128,8 @@ fn open_beside<M: Media>(
         if let Some(left) = &manifest {
             refuse_foreign(left, pool.uuid())?;
         }
-        // A crash interrupted their removal, or the creation of a log. Files of other pools stay.
+        // A crash interrupted the removal of these files after the end of a log, or the creation of a log. Files of
+        // other pools stay.
         if manifest.is_some() || is_of(&*disk, pool.uuid())? {
             clear(&*disk, None)?;
         }
@@ -144,7 +146,7 @@ fn open_beside<M: Media>(
 /// Refuses to create a pool beside the files of a database that has held data and lacks its pool and its manifest.
 pub(crate) fn refuse_bereft(path: &Path) -> Result<(), Error> {
     let directory = directory_of(path);
-    // An opening of a directory would create it.
+    // `Directory::open` would create a missing directory.
     if path.symlink_metadata().is_err() && directory.is_dir() {
         left_over(&Directory::open(directory).map_err(FilesError::from)?)?;
     }
@@ -154,7 +156,7 @@ pub(crate) fn refuse_bereft(path: &Path) -> Result<(), Error> {
 /// Returns the error of an opening that finds no pool and may not create one.
 pub(crate) fn missing(path: &Path) -> Error {
     let directory = directory_of(path);
-    // An opening of a directory would create it.
+    // `Directory::open` would create a missing directory.
     let left = match directory.is_dir() {
         true => Directory::open(directory)
             .map_err(FilesError::from)
@@ -316,7 +318,7 @@ fn remake(
     let new = part_of(path).map_err(|error| failed(path, "rebuild", error))?;
     let made = remake_as(&new, path, &options, settings, disk, &log, manifest);
     if made.is_err() {
-        // The original failure is reported. If the process ends before this, the next rebuild removes the file.
+        // The original failure is reported. If the process ends before it removes the file, the next rebuild does.
         let _ = std::fs::remove_file(&new);
     }
     made
@@ -333,10 +335,10 @@ fn remake_as(
     manifest: &Manifest,
 ) -> Result<(), Error> {
     let pool = Pool::create(new, options, Hardware::detect())?;
-    // Set before the file holds data. If the old pool is missing, its files give the permissions.
+    // Set before the file holds data. If the old pool is missing, the permissions are those of the directory beside it.
     let access = Permissions::of(path)
         .or_else(|_| Permissions::of(disk.path()).map(|directory| directory.in_directory()));
-    // A file with another owner has the same content.
+    // If some cannot be set, the rebuild continues: fewer users can access the pool then.
     let _ = access.map_err(|error| failed(path, "stat", error))?.give_to(new);
     let (store, _) = Store::start(pool, 0)?;
     rebuild(&**disk, log, manifest, &store, settings)?;

@@ -3,7 +3,8 @@
 //! A sync of the log takes longer while the disk writes a run, and writers need the processors. So a checkpoint
 //! proceeds in small steps. If a write has recently waited for a sync, each step's bytes are synced separately and
 //! followed by a rest that is a multiple of the step's duration: few writes meet a step, and none meets a long one.
-//! Rests become shorter as the log fills up, and end when it is nearly full. While no write waits, there are no rests.
+//! Rests become shorter once the log is half full, and end when it is three quarters full. While no write waits, there
+//! are no rests.
 
 use log::{Disk, Log};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -50,7 +51,7 @@ impl<'c, D: Disk> Pace<'c, D> {
         self.stop.load(SeqCst)
     }
 
-    /// Returns whether writes wait for syncs.
+    /// Returns whether writes have recently waited for syncs.
     pub fn is_beside_writers(&mut self) -> bool {
         let waits = self.log.waits();
         if std::mem::replace(&mut self.waits, waits) != waits {

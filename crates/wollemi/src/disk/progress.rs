@@ -19,7 +19,7 @@ pub struct Rebuilding {
 /// Called with the progress of a rebuild, by several threads.
 pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
 
-/// Entries, or log records, between two progress reports.
+/// Entries, or changes of the log, between two progress reports.
 pub(crate) const STRIDE: u64 = 16 << 10;
 
 /// The progress of a rebuild, for the callback.

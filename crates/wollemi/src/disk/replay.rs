@@ -1,6 +1,6 @@
 //! Replaying the log over the maps.
 //!
-//! A pool left by a kill holds everything that was published, and lacks what its threads were about to publish: only
+//! A pool left by a kill holds everything that was published, and lacks what its threads were about to publish, so only
 //! the final value of each key is applied. A rebuild replays change by change. The maps then pass through intermediate
 //! states for which a pool nearly full of keys or of maps may have no room; in that case, too, only the final state is
 //! applied: maps are dropped and keys removed first.
@@ -72,9 +72,9 @@ fn replay_all<M: Media, D: Disk>(
 /// Brings a pool that a killed process has left up to date with its log from a position on. No other operation runs
 /// yet.
 ///
-/// What the pool lacks was not published when the process ended, so no thread has seen it. It is committed as one
-/// batch, or, if the pool has no room for it, discarded as one: then the log records what the pool holds. If a crash
-/// interrupts this, the next opening starts again.
+/// What the pool lacks was not published when the process ended, so no thread has seen it. First maps are dropped and
+/// created. Then the changes of keys are committed as one batch or, if the pool has no room for them, discarded
+/// together, and the log records what the pool holds. If a crash interrupts this, the next opening starts again.
 pub(crate) fn catch_up<M: Media, D: Disk>(store: &Store<M>, log: &Log<D>, from: Lsn) -> Result<(), Error> {
     let until = log.found_end().max(from);
     let last = Last::new(Deltas::read(log, (from, until), u64::MAX, |_| ())?);

@@ -16,8 +16,8 @@ pub(crate) struct RunWriter<F: DiskFile> {
 }
 
 impl<F: DiskFile> RunWriter<F> {
-    /// Creates the file of a run, which must not exist yet; pool, number and level are set. Each write to the file has
-    /// `full` bytes or more.
+    /// Creates the file of a run, which must not exist yet; pool, number and level are set. Each write to the file but
+    /// the last has `full` bytes or more.
     pub fn create<D: Disk<File = F>>(
         disk: &D,
         run: Run,

@@ -1,4 +1,4 @@
-//! What an opening at level `disk` is told.
+//! The settings of an opening at level `disk`.
 
 use crate::IndexKind;
 use crate::disk::progress::OnRebuild;

@@ -1,14 +1,14 @@
-//! Sizes that divide checkpoints and determine when they are due. Tests use smaller ones, so that a few writes exercise
-//! every step.
+//! Sizes that divide checkpoints and rebuilds, and determine which checkpoints are full. Tests use smaller ones, so
+//! that a few writes exercise every step.
 
-/// Sizes that divide checkpoints and determine when they are due.
+/// Sizes that divide checkpoints and rebuilds, and determine which checkpoints are full.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     /// Bytes after which a run ends: the unit that one thread of a rebuild loads.
     pub run: u64,
     /// Bytes of entries that are visited under one guard.
     pub batch: usize,
-    /// Bytes of a run per system call.
+    /// Minimum bytes of a run per system call, except for the last.
     pub buffer: usize,
     /// Bytes of a run between two syncs.
     pub synced: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Sizes {
     pub step: u64,
     /// Levels above the full one after which the next checkpoint is full.
     pub levels: u32,
-    /// A checkpoint is full if all runs together have fewer bytes: a delta would save nothing.
+    /// A checkpoint is full if the last full one has fewer bytes: a delta would save little.
     pub small: u64,
     /// Maximum length of log that a rebuild sorts in memory, in bytes.
     pub merged: u64,

@@ -97,7 +97,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Opens a copy of the files, as a machine crash at this moment leaves them.
+/// Opens a copy of the files, as a machine crash at this moment may leave them.
 fn left(files: &Path) -> (TempDir, Db<Hardware>) {
     // The log's files may be renamed and a checkpoint may end during the copy; then the copy is not of one moment.
     let look = || {
@@ -146,7 +146,7 @@ fn checkpoint_amid(change: impl Fn(&Db<Watched<Changes>>)) {
         let then = move || {
             let (ended, end) = mpsc::channel();
             std::thread::spawn(move || ended.send(other.checkpoint(true)));
-            // If it waits for this thread, it ends later.
+            // If the checkpoint waits for this thread, it ends later.
             let at_once = end.recv_timeout(MOMENT);
             let _ = come.send((at_once, end));
         };
@@ -165,7 +165,8 @@ fn checkpoint_amid(change: impl Fn(&Db<Watched<Changes>>)) {
     assert!(steps > 1, "{steps}");
 }
 
-/// The log has the record of the creation, or the checkpoint has the map.
+/// A map survives a checkpoint amid its creation: the log has the record of the creation, or the checkpoint has the
+/// map.
 #[test]
 fn a_checkpoint_comes_amid_the_making_of_a_map() {
     checkpoint_amid(|db| {

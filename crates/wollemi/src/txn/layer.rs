@@ -1,7 +1,7 @@
 //! The buffered changes to one map.
 //!
-//! I1 The map with the changes has no key outside of the rest. A pop narrows the rest to what lies behind the popped key,
-//!    and a key that is put widens it again.
+//! I1 The map with the changes has no key outside of the *rest*, the bounds of what pops have left. A pop narrows the
+//!    rest to what lies behind the popped key, and a key that is put outside of the rest widens it again.
 
 use crate::Map;
 use crate::read::merge::Bounds;
@@ -20,7 +20,7 @@ pub(super) struct Layer {
     pub changes: Changes,
     /// Bytes of keys and values.
     pub bytes: usize,
-    /// What pops have left of the map.
+    /// The bounds of what pops have left of the map.
     rest: (Bound<Vec<u8>>, Bound<Vec<u8>>),
 }
 
@@ -58,7 +58,7 @@ impl Layer {
         }
     }
 
-    /// Widens the rest to contain a key that was put.
+    /// Widens the rest, if need be, to contain a key that is put.
     pub fn include(&mut self, key: &[u8]) {
         let (lower, upper) = self.rest();
         let is_above = RangeBounds::<[u8]>::contains(&(lower, Bound::Unbounded), key);

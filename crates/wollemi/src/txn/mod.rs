@@ -10,7 +10,7 @@
 //! | `pop`         | removing the first or last entry of a map                |
 //! | `batch`       | changes without reads                                    |
 //! | `overlay`     | uncommitted changes over the content of the maps         |
-//! | `layer`       | those of one map                                         |
+//! | `layer`       | uncommitted changes to one map                           |
 
 pub mod batch;
 pub mod cursor;

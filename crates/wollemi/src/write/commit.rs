@@ -12,7 +12,7 @@
 //!    keys must still have the same versions. A transaction that has met a conflict before announces and checks its
 //!    single keys as ranges of one key, and ignores versions: otherwise writes of other keys with the same stripes
 //!    would fail it again and again while it checks a long range.
-//! 5. It writes the changes into an [intent](super::intent), which is persisted, in a slot that no other commit has.
+//! 5. It claims a slot that no other commit has, writes the changes into an [intent](super::intent), and persists it.
 //! 6. It publishes a link to the intent in the slot. This is the commit point.
 //! 7. It applies each change by an ordinary write of its key.
 //! 8. It clears the link, and only then releases the stripes.
@@ -25,14 +25,15 @@
 //! when that record is durable. If the process crashes between the two, the next opening replays the record as a whole,
 //! or discards it as a whole if the pool has no room for it.
 //!
-//! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. A commit without changes needs only 4, and
-//! 3 for the ranges.
+//! A commit of one change is an ordinary write: it needs no intent, so it omits 5, 6 and the first half of 8. A commit
+//! without changes and expectations needs only 4, and 3 for the ranges.
 //!
 //! Why commits are serializable. Take for each commit the moment between its two checks of its ranges, or, without
 //! ranges, before its last check of the versions; for a write of a single key, the moment of its change.
 //!
-//! I1 A key that a commit has read singly had the value read at that moment, and no commit was about to change it: its
-//! stripe was free from before a read of it until after the moment.
+//! I1 A key that a commit has read singly had the value read at that moment, and no other commit was about to change
+//! it: from before a read of it until after the moment, no other thread changed a key of its stripe, and at the end of
+//! that time none holds the stripe.
 //! I2 The same holds for all of a range. A commit that had announced a change in the range before the range was
 //! announced has applied it, or else the range's commit fails; a commit that announces such a change later does so
 //! after that moment, or breaks the range. A single write that takes its stripe later breaks the range as well. There
@@ -51,8 +52,8 @@
 //! So each commit reads the state left by the commits and writes with earlier moments, and later ones read its changes.
 //!
 //! Lock order: gate, stripes, slot. A thread pins only after it has its stripes, and from then on waits only for a
-//! slot, whose holder waits for nothing. A thread that finds the pool full releases everything before it waits for
-//! room.
+//! slot, whose holder waits for no other writer. A thread that finds the pool full releases everything before it waits
+//! for room.
 
 use crate::write::active::Entered;
 use crate::write::gate::Gate;
@@ -286,7 +287,7 @@ impl<M: Media> Store<M> {
             self.check_entered(points, &reads, &entered, &[], &guard)
         };
         check().map_err(|conflict| match self.traffic.gate.refuse_if_shut() {
-            // A commit that cannot be completed blocks this for good.
+            // A commit that cannot be completed would fail the check for as long as the database is open.
             Err(shut) => shut.into(),
             Ok(()) => conflict,
         })

@@ -47,7 +47,7 @@ pub(crate) struct Gate {
     state: AtomicU8,
     /// Writers that have found the gate closed and have not entered since.
     waiting: AtomicU64,
-    /// Closings since no writer was waiting. Written only by the thread that holds the gate closed.
+    /// Consecutive closings that have overtaken waiting writers. Written only by the thread that holds the gate closed.
     passed_by: AtomicU64,
 }
 

@@ -130,7 +130,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
     /// Maintenance after writes that have changed something.
     fn wrote(&self) {
         self.index.maintain();
-        // A batch has reserved the space it needs.
+        // Pages that a batch has set apart are not free, and so are not given back.
         if self.store.heap.has_too_much() {
             self.store.heap.give_back_some();
         }

@@ -20,8 +20,8 @@
 //! ```
 //!
 //! I1 An intent is constant from its publication, and durable before it.
-//! I2 While the root links to an intent, only its commit writes its keys. So intents that exist at the same time name
-//! different keys.
+//! I2 While the root links to an intent, only the intent's commit writes the keys that it names. So intents that exist
+//! at the same time name different keys.
 
 use heap::{Access, Trace, footprint};
 use pmem::{Link, Media, Offset, PSlot, PWord, Tag, persistent};

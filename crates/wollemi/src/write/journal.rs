@@ -1,8 +1,8 @@
 //! The log as writers and readers of maps use it.
 //!
 //! A write appends its key's new value in the edit, under the key's [stripe](crate::write::stripes), before the index
-//! publishes it. So the log orders a key's records as the index applied them, and everything in the pool is always in
-//! the log, though possibly only in the page cache.
+//! publishes it. So the log orders a key's records as the index applied them, and everything in the pool that no
+//! checkpoint holds is always in the log, though possibly only in the page cache.
 //!
 //! An operation returns when everything it did and saw is durable:
 //!
@@ -86,7 +86,7 @@ pub(crate) struct Journal {
     pub(super) log: Arc<dyn AnyLog>,
     /// By stripe: the end of the last record of an immediate write.
     last: Box<[AtomicU64]>,
-    /// The maximum over all stripes.
+    /// The end of the newest of these records, and of the records of maps' creations and drops.
     newest: CachePadded<AtomicU64>,
     /// Whether writes are [eventual](Durability::Eventual) unless they say otherwise.
     is_eventual: AtomicBool,
@@ -304,8 +304,8 @@ pub(crate) struct Logged<'e> {
 }
 
 impl Logged<'_> {
-    /// Appends what `edit` has decided for a key with this value. Returns the action for the index: none if the log
-    /// refuses the record.
+    /// Appends what `edit` has decided for a key with this value. Returns the action for the index: [`Action::Keep`] if
+    /// the log refuses the record.
     pub fn decided(&mut self, action: Action, edit: &dyn Edit, current: Option<&[u8]>) -> Action {
         self.refused = None;
         let appended = match action {
@@ -315,7 +315,7 @@ impl Logged<'_> {
                 value => self.append(Some(value)),
             },
             Action::Remove if current.is_some() => self.append(None),
-            // It was called before, and has now decided differently.
+            // The edit was called before, and has now decided to change nothing.
             _ if self.is_appended => self.append(current),
             _ => return action,
         };
@@ -368,7 +368,8 @@ impl Logged<'_> {
 }
 
 impl Drop for Logged<'_> {
-    /// Handles a panic of the edit, which is called again after a record was appended, or for its value.
+    /// Handles a panic of the edit: after a record was appended, the index may call it for another decision, or for its
+    /// value.
     fn drop(&mut self) {
         if self.is_appended {
             // The panic propagates to the caller; an error of the log here is not reported.

@@ -1,5 +1,5 @@
-//! A map's index behind the gate, and what a commit of changes to maps is given. The two name each other: an index
-//! commits a plan, and a plan names the indexes of the maps that it reads and changes.
+//! A map's index behind the gate, and the plan of a commit. The two name each other: an index commits a plan, and a
+//! plan names the indexes of the maps that it reads and changes.
 
 use crate::write::gate::{Closed, Gate};
 use crate::write::intent::KeyChange;

@@ -1,4 +1,5 @@
-//! Changing maps: every change of a key goes through [`guarded`], alone or as one of a commit.
+//! Changing maps: every change of a key goes through [`guarded`], alone or as one of a commit. (A build and a replay
+//! write to the bare index instead, while no other thread can use the map.)
 //!
 //! | module          | what it holds                                                                    |
 //! |-----------------|----------------------------------------------------------------------------------|
@@ -7,7 +8,7 @@
 //! | `guarded`       | an index behind gate and stripes                                                 |
 //! | `traffic`       | state shared by the maps of a database                                           |
 //! | `store`         | the heap, the traffic and the slots                                              |
-//! | `map_index`     | a map's index behind the gate, and the plans of commits, which it takes          |
+//! | `map_index`     | a map's index behind the gate, and the plans of commits                          |
 //! | `commit`        | several changes at once, after a check of the reads                              |
 //! | `intent`        | the bytes of a commit in progress                                                |
 //! | `own`           | the database's own root in use; `slots`: which of its slots are claimed          |

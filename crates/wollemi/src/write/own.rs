@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// Bytes that a change may need beyond its own, for nodes that it splits.
 const CHANGE_ROOM: usize = 4096;
 
-/// A write of a DPTree may need a new log page, but no more pages than its log has partitions.
+/// Bytes of a log page of a DPTree, and the maximum number of partitions of its log: a change may need a new page in
+/// its key's partition.
 const LOG_PAGE: usize = 17 << 10;
 const LOG_PAGES: usize = 64;
 
@@ -40,7 +41,7 @@ enum Root {
     SingleSlot(Offset),
 }
 
-/// An intent found in a slot.
+/// An intent to which a slot links.
 #[derive(Clone, Copy)]
 pub(crate) struct Standing {
     link: Link,
@@ -185,7 +186,7 @@ impl<M: Media> Store<M> {
         })
     }
 
-    /// Withdraws an intent whose changes are applied. The guard is older than the intent's withdrawal.
+    /// Withdraws an intent whose changes are applied. The guard was pinned before.
     pub fn withdraw(&self, slot: &PSlot, standing: Standing, guard: &Guard) -> Result<(), Error> {
         self.heap.media().comes_to("batch: intent withdrawn");
         let _durable = slot

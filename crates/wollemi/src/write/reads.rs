@@ -118,12 +118,13 @@ impl Points {
         self.0.values().try_for_each(|point| point.check(guard))
     }
 
-    /// Finds, for each stripe, a version at which its keys have the values read: the noted version, or, if the stripe's
-    /// version has changed, the new one after the keys were read again. Then perhaps only other keys were changed.
+    /// Finds, for each stripe, a version at which its keys have the values read. That is the noted version; or, if the
+    /// stripe's version has changed (perhaps because of other keys only), the present one, if the keys still have these
+    /// values when they are read again after that.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if a key has another value, or another thread is about to change a key of the stripe.
+    /// [`Error::Conflict`] if a key has another value, or another thread holds its stripe.
     pub fn refresh(
         &self,
         stripes: &Stripes,
@@ -226,7 +227,7 @@ impl RangeRead {
         }
     }
 
-    /// Drops the part after `last`, which is one of its keys, as seen by a reader in this direction.
+    /// Drops the part after the key `last`, which lies in the range, as seen by a reader in this direction.
     pub fn shorten(&mut self, last: &[u8], direction: Direction) {
         match direction {
             Direction::Forward => {

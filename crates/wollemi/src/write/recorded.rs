@@ -7,7 +7,7 @@ use index::{Action, Edit, Error};
 /// An edit whose decisions are appended to the log, if there is one, and that records the value it replaces, if there
 /// are snapshots.
 ///
-/// It does both for one call of the index, so that edits nest no deeper for having two purposes.
+/// One wrapper does both, so that edits are not nested twice.
 pub(crate) struct RecordedEdit<'e> {
     pub edit: &'e mut dyn Edit,
     pub logged: Option<Logged<'e>>,

@@ -47,7 +47,8 @@ impl<M: Media> Store<M> {
         })?;
         let made = kind.create(&self.heap, name.as_bytes(), self.shared(name));
         if made.is_err() {
-            // The log already records that the map exists. It may: a DPTree whose thread did not start was created.
+            // The log already records that the map exists. The map may exist: a DPTree whose thread did not start was
+            // created.
             if self.heap.root(name.as_bytes())?.is_none()
                 && let Some(journal) = self.traffic.journal.get()
             {
@@ -77,7 +78,11 @@ impl<M: Media> Store<M> {
         })
     }
 
-    /// Opens a map as `wanted` if possible, else as its own kind.
+    /// Opens a map as `wanted`, or, if that is `None`, as its own kind; returns `None` if there is no such map.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherIndex`] if the map cannot be opened as `wanted`, among others.
     pub fn open(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Opened>, Error> {
         let Some(root) = self.heap.root(name.as_bytes())? else {
             return Ok(None);

@@ -8,8 +8,9 @@
 //! +---------------------------------+--------+
 //! ```
 //!
-//! The hash of a map's key selects its stripe; keys share stripes. A writer holds its key's stripe from before the
-//! index's write until the write is durable and the watches have the event.
+//! The hashes of a map's name and of a key select the key's stripe; keys share stripes. A writer holds its key's stripe
+//! from before the index's write until the write is durable and the watches have the event. Durable means here: at the
+//! pool's own level. At level `disk` a writer waits for the log after it has released the stripe.
 //!
 //! I1 While a thread holds a stripe, no other thread changes one of its keys. The next version is stored after the
 //! changes are durable.
@@ -122,7 +123,7 @@ impl Stripes {
         }
     }
 
-    /// Takes several stripes, given in any order and each once; returns them in ascending order.
+    /// Takes several stripes, given in any order, and each of them once; returns them in ascending order.
     ///
     /// # Errors
     ///
@@ -164,7 +165,8 @@ impl Stripes {
         }
     }
 
-    /// Returns whether no thread but the caller, which holds `held`, has taken the stripe since it had this version.
+    /// Returns whether the stripe still has this version, so that none of its keys has been changed since, and no
+    /// thread but the caller, which holds `held`, holds it.
     pub fn is_unchanged(&self, id: StripeId, version: u64, held: &[Held<'_>]) -> bool {
         self.version_now(id, held) == Some(version)
     }

@@ -28,7 +28,7 @@ pub(crate) struct Traffic {
 pub(crate) trait Alive: Send + Sync {}
 
 impl Traffic {
-    /// Waits until everything that could be read of keys with this stripe is durable.
+    /// Waits until all immediate writes that a read of a key with this stripe can have seen are durable.
     #[inline]
     pub fn settle_key(&self, stripe: impl FnOnce() -> StripeId) -> Result<(), Error> {
         match self.journal.get() {
@@ -37,7 +37,7 @@ impl Traffic {
         }
     }
 
-    /// Waits until everything that could be read is durable.
+    /// Waits until all immediate writes that a read can have seen are durable.
     #[inline]
     pub fn settle_all(&self) -> Result<(), Error> {
         match self.journal.get() {
@@ -64,7 +64,8 @@ impl Traffic {
 
     /// Waits until everything appended is durable, for a write that failed after appending its record. If the pool had
     /// no room for the write, another record undoes the first: if only the first survived a loss of power, the write
-    /// would be applied. If the write was committed but cannot be completed, its error says so.
+    /// would be applied. If the write was committed but cannot be completed, its error says that it is committed, so
+    /// its record must survive.
     #[cold]
     pub fn settle_appended(&self) -> Result<(), Error> {
         match self.journal.get() {

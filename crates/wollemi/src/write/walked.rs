@@ -16,7 +16,7 @@ pub(crate) struct Walked {
 struct State {
     /// The map that a checkpoint holds a handle to.
     held: Option<String>,
-    /// The map that a checkpoint waits for. It precedes later drops, so that their number cannot starve it.
+    /// The map that a checkpoint waits for. The checkpoint precedes later drops, so that their number cannot starve it.
     awaited: Option<String>,
     /// Maps that are being dropped, once per dropping thread.
     unwanted: Vec<String>,
@@ -36,8 +36,8 @@ impl Walked {
         Walk(self.clone())
     }
 
-    /// Waits until no checkpoint holds a map that is to be dropped, at most for two batches of a walk, and keeps
-    /// checkpoints away from it for as long as the returned value lives.
+    /// Waits until no checkpoint holds this map, which is to be dropped: at most for two batches of a walk. Keeps
+    /// checkpoints away from the map for as long as the returned value lives.
     pub fn keep_away(self: &Arc<Self>, map: &str) -> KeptAway {
         let mut state = self.wait_while(self.lock(), |state| state.awaited.as_deref() == Some(map));
         state.unwanted.push(map.to_owned());

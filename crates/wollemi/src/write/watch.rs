@@ -78,13 +78,15 @@ impl Watch {
         }
     }
 
-    /// Returns the next event, if there is one.
+    /// Returns the next event, if there is one. At level `disk` it waits until the event's change is durable, unless
+    /// the write was [eventual](crate::Durability::Eventual).
     pub fn try_next(&mut self) -> Option<Event> {
         let event = self.queue.lock().take();
         event.map(QueuedEvent::settled)
     }
 
-    /// Waits at most this time for the next event. Returns `None` if there was none.
+    /// Waits at most this time for the next event, and then, as [`try_next`](Watch::try_next) does, until its change is
+    /// durable. Returns `None` if there was no event.
     pub fn next_within(&mut self, patience: Duration) -> Option<Event> {
         let until = Instant::now().checked_add(patience);
         let mut waiting = self.queue.lock();

@@ -535,7 +535,8 @@ impl Edit for Waiting {
     }
 }
 
-/// The same holds if a writer of another key holds the stripe during each commit.
+/// A transaction commits at its second attempt even if a writer of another key holds the read key's stripe during each
+/// commit.
 #[test]
 fn a_writer_of_another_key_refuses_no_transaction_twice() -> Outcome {
     let db = Db::anonymous()?;
