@@ -125,7 +125,7 @@ impl MapIndex for Damaged {
         &self.traffic.gate
     }
     fn journal(&self) -> Option<&Arc<Journal>> {
-        self.traffic.journal.get().map(Arc::as_ref)
+        self.traffic.journal.get()
     }
     fn watches(&self) -> &Arc<Watches> {
         &self.traffic.watches
