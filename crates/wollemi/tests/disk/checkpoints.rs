@@ -106,6 +106,8 @@ fn deltas_have_what_has_changed() -> Result<(), Error> {
         held.insert(vec![i], b"at first".to_vec());
     }
     assert!(db.checkpoint(true)?.expect("there is a log").full);
+    // All of its runs are still those of the full checkpoint.
+    assert!(!db.checkpoint(false)?.expect("there is a log").full);
     for round in 0..5u8 {
         for i in [3 * round, 3 * round + 1, 7, 40 + round, 50] {
             map.upsert([i], [round])?;
