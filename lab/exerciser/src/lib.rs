@@ -111,7 +111,7 @@ pub struct Report {
 pub struct Failure {
     /// Seed of the pool: a run with this seed begins with this pool.
     pub seed: u64,
-    /// Number of the round.
+    /// Number of the round; with hot keys, of the generation.
     pub round: u64,
     /// Path of the pool, which is kept as it was at the failure.
     pub pool: PathBuf,
@@ -119,7 +119,8 @@ pub struct Failure {
     pub what: String,
 }
 
-/// Exercises pool after pool until the time or the number of calls is used up. Calls `progress` after each round.
+/// Exercises pool after pool until the time or the number of calls is used up. Calls `progress` after each round, or
+/// with hot keys after each pool.
 ///
 /// # Errors
 ///
