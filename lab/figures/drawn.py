@@ -161,8 +161,9 @@ class PaperNumber:
 
 def judge(stated, said):
     """Judges our ratio, known within its interval, against a paper's number, known within its digits. They agree if the
-    two meet, unless our ratio may well be 1. A paper's "up to" is not contradicted by a smaller ratio, unless the
-    series ahead in the paper is behind here: we may have fewer or other places."""
+    two meet, unless our ratio is too uncertain, or may well be 1 and the paper's not. A paper's "up to" is not
+    contradicted by a smaller ratio, unless the series ahead in the paper is behind here: we may have fewer or other
+    places."""
     paper = said.interval
     if stated is None:
         return "cannot be told"

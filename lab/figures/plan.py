@@ -1,8 +1,8 @@
 """The plan: which runs of `wollemi-lab bench` (cells), and which of their numbers, make up the papers' figures and
 ours.
 
-`papers.toml` has the text of each figure and the papers' numbers. A figure shows all indexes that are not ablations,
-and the ablations that it is about.
+`papers.toml` has the text of each figure and the papers' numbers. Most figures show all ordered indexes that are not
+ablations, and the ablations that they are about.
 """
 
 import tomllib
@@ -315,7 +315,8 @@ class Plan:
         # The paper's complete index comes first; the ratios of all others are to it.
         whole = "roart-without-inline"
         family = sorted((name for name in self.all if name.startswith("roart")), key=lambda name: name != whole)
-        # Techniques are worth less than the difference between two runs: more runs, of fewer keys.
+        # A technique's effect is smaller than the difference between two runs, so this figure has more runs, each with
+        # fewer keys.
         part, runs = (2, 4) if self.scale == "laptop" else (1, 1)
         ablated = Plan(self.scale, self.about)
         ablated.keys = self.keys // part

@@ -33,6 +33,7 @@ def with_spread(value):
 
 
 def plus_minus(stated):
-    """Formats the half width of a stated interval, in percent; ±? if too few rounds support it."""
+    """Formats the half width of a stated interval, in percent: ±? above 100%, as with too few rounds; nothing below
+    half a percent, or without an interval."""
     percent = stated.half_width() * 100 if stated else 0
     return "±?" if percent > 100 else f"±{percent:.0f}%" if percent >= 0.5 else ""

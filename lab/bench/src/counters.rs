@@ -1,9 +1,9 @@
 //! Hardware counters, where the machine has them.
 //!
 //! Virtual machines often have none, and containers may lack the permission: the affected counters are then absent, and
-//! nothing else changes. The counters cover this process and the threads it starts while they are open. If there are
-//! more counters than the processor can run at once, the kernel multiplexes them, and counts are scaled to the whole
-//! time.
+//! nothing else changes. The counters cover the thread that opens them and the threads that it starts while they are
+//! open. If there are more counters than the processor can run at once, the kernel multiplexes them, and counts are
+//! scaled to the whole time.
 
 use serde::Serialize;
 #[cfg(any(target_os = "linux", test))]

@@ -1,11 +1,12 @@
 //! `bench durable`: measures writes to a disk that survive power loss: the database at level `disk`, the raw loop that
 //! bounds it, and peers that sync each commit.
 //!
-//! I1 Within a part, each round measures all engines in turn, and each engine goes first equally often. Ratios are
-//!    formed within a round; their median and extremes over the rounds are reported.
-//! I2 All engines write the same pairs of the same size: keys drawn at random among the existing ones, incompressible
-//!    values. A commit that has returned survives power loss, unless the part says otherwise.
-//! I3 After the last round a sample of keys is checked: a missing key, or another key's value, is an error.
+//! I1 Within a part, each round measures all engines in turn, and the engines take turns in going first (`turns`).
+//!    Ratios are formed within a round; their median and extremes over the rounds are reported.
+//! I2 All engines write pairs of the same size: keys drawn at random among the existing ones, with incompressible
+//!    values (except in `server`). A commit that has returned survives power loss, unless the part says otherwise.
+//! I3 A missing key, or another key's value, is an error: `writes` checks a sample of keys after the last round, the
+//!    other parts check each value that they read.
 //! I4 The files are on a disk: a directory on a memory file system is refused.
 //!
 //! Not here: the peers (`peers::kept`), the bound (`raw`), the parts (`writes`, `levels`, `upkeep`, `server`,

@@ -84,7 +84,8 @@ const SLOTS: usize = 512;
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ms: u64,
-    /// Operations that ended in each slot.
+    /// Operations recorded in each slot. A closed loop records 32 with each timed call: that call and those up to the
+    /// next timed one.
     pub ops: Vec<u64>,
     /// The longest timed call that ended in each slot, in microseconds.
     pub max_us: Vec<u64>,
@@ -100,8 +101,7 @@ impl Timeline {
         }
     }
 
-    /// Records `ops` operations since the previous record, at the time `since` the beginning, and the duration of the
-    /// last one.
+    /// Records `ops` operations at the time `since` the beginning, and the duration of the timed call.
     pub fn note(&mut self, since: Duration, ops: u64, took: Duration) {
         let ms = since.as_millis().min(u64::MAX.into()) as u64;
         while ms / self.slot_ms >= SLOTS as u64 {
@@ -177,7 +177,7 @@ impl Recorder {
         self.start = start;
     }
 
-    /// Records that a call due at `from` has ended, with `ops` operations done since the previous record.
+    /// Records that a call that began or was due at `from` has ended, and counts `ops` operations.
     #[inline]
     pub fn note(&mut self, from: Instant, ops: u64) {
         let now = Instant::now();

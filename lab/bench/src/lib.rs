@@ -93,7 +93,7 @@ enum Command {
 ///
 /// # Errors
 ///
-/// Any error of the pool, the heap or the index; [`Error::Wrong`] if an engine returned a wrong result.
+/// The first error of the measurement or of its output; [`Error::Wrong`] if an engine returned a wrong result.
 pub fn run(args: &Args) -> Result<(), Error> {
     match &args.command {
         Command::Run(args) => run::run(args),

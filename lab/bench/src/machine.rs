@@ -162,8 +162,8 @@ fn kib(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Pins the calling thread to the `i`th of the cores that the process was allowed at its first call, whatever the
-/// thread's present affinity. If the system refuses, the thread stays unpinned.
+/// Pins the calling thread to the `i`th (modulo their number) of the cores that were allowed to the thread that called
+/// this function first, whatever the calling thread's present affinity. If the system refuses, the affinity stays.
 pub fn pin_thread(i: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     static CORES: OnceLock<Vec<usize>> = OnceLock::new();

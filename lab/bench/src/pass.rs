@@ -1,8 +1,9 @@
 //! The timed loops.
 //!
 //! I1 The loops make no keys and allocate almost nothing.
-//! I2 In a closed loop every [`SAMPLE_EVERY`]th call is timed; the others run without reading the clock. In an open
-//!    loop every call is timed from when it was due, so that a stall shows in every call that it delayed.
+//! I2 In a closed loop every [`SAMPLE_EVERY`]th call is timed, and every read of a batch of keys; other calls run
+//!    without reading the clock. In an open loop every call is timed from when it was due, so that a stall shows in
+//!    every call that it delayed.
 //! I3 Values read are compared with those written: a wrong value is an error.
 //!
 //! Key number `i` is loaded with the value `i`; an update sets the bit [`UPDATED`]. `tally` counts and compares
@@ -20,7 +21,7 @@ use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 use tally::{Tally, UPDATED};
 
-/// In a closed loop, one call in this many is timed.
+/// In a closed loop, one call in this many is timed, but each read of a batch of keys.
 pub const SAMPLE_EVERY: u32 = 32;
 
 /// When a pass ends, and at which rate it runs.

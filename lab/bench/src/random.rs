@@ -50,7 +50,7 @@ impl Random {
 }
 
 /// Maps `number` by a bijection of the numbers below `bound` (at least 1), chosen by `seed`. It repeats a bijection of
-/// words with as many bits as `bound` needs until the result is below `bound`.
+/// words with as many bits as these numbers need, at least two, until the result is below `bound`.
 pub fn permute(number: u64, bound: u64, seed: u64) -> u64 {
     let bits = (u64::BITS - bound.saturating_sub(1).leading_zeros()).max(2);
     let mask = u64::MAX >> (u64::BITS - bits);

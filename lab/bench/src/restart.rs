@@ -219,7 +219,7 @@ fn run_child(
     )
 }
 
-/// Fills the engine, or reads from it, and waits to be killed.
+/// Fills the engine, or reads from it, and waits until the parent kills this process or closes its standard input.
 fn fill_or_ask(
     args: &RestartArgs,
     fill: bool,

@@ -6,8 +6,8 @@
 //! I1 All engines run the same transactions in the same loop: the same number of threads, the same keys in the same
 //!    order, commits that survive `kill -9` and do not wait for the disk. A thread that meets a conflict retries the
 //!    transaction until it commits; only commits count.
-//! I2 Each round measures all engines in turn, and each engine goes first equally often. Ratios are formed within a
-//!    round; their median and extremes over the rounds are reported.
+//! I2 Each round measures all engines in turn, and the engines take turns in going first (`turns`). Ratios are formed
+//!    within a round; their median and extremes over the rounds are reported.
 //! I3 After each measurement the sums of both maps must match the committed transactions: a lost update, or half a
 //!    transaction, is an error.
 //! I4 Cache-miss time is measured before and after each round, and a round in which it changed is marked.

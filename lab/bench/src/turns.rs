@@ -1,7 +1,7 @@
 //! The order in which the engines of a comparison run.
 
-/// Returns the order of turns in slice or round number `slice`. Over the slices each participant goes first equally
-/// often, and follows either of its neighbours equally often.
+/// Returns the order of turns in slice or round number `slice`. Over `2 * turns` slices in a row each participant goes
+/// first twice, and follows either of its neighbours equally often.
 pub fn order(slice: usize, turns: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..turns).collect();
     order.rotate_left(slice / 2 % turns.max(1));

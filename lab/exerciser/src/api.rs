@@ -5,7 +5,8 @@
 use crate::op::{Durable, EventualBy, Op, Rare, Reading, Scanning, Write};
 use crate::truth::{Plan, Role};
 
-/// Functions that each round uses to open the pool and to compare its content.
+/// Functions that a round uses to open the pool (`Options::max_size` only if its size is bounded) and to compare its
+/// content.
 pub(crate) const ROUND: &[&str] = &[
     "Options::new",
     "Options::page_size",

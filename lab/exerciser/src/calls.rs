@@ -15,7 +15,7 @@ impl Calls {
         *self.0.entry(name).or_default() += count;
     }
 
-    /// Counts one call of each.
+    /// Counts one call of each of these names.
     pub(crate) fn join_all(&mut self, names: &[&'static str]) {
         names.iter().for_each(|name| self.add(name));
     }

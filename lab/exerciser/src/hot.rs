@@ -108,7 +108,7 @@ pub(crate) fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Res
     Ok(report)
 }
 
-/// Removes the files of a pool, of this plan or of another.
+/// Removes the pool, the plan and the ledgers from the plan's directory, whichever plan they belong to.
 fn remove(plan: &Plan) {
     remove_pool(&plan.pool());
     // It may not exist.

@@ -15,7 +15,7 @@ pub(crate) enum Shape {
     Dense,
     /// Eight random bytes.
     Scattered,
-    /// Text of 12 to 120 bytes with long common prefixes.
+    /// Text of 13 to 91 bytes with long common prefixes.
     Paths,
     /// Each key is a prefix of the next.
     Chain,

@@ -1,10 +1,10 @@
 //! A seeded program that calls the whole database as its users do, from several threads, and checks every answer.
 //!
 //! Each thread owns keys, so it knows what they hold although others write beside it. It compares every read, scan,
-//! snapshot, watch and backup with that knowledge. Rounds end by closing the pool, by `kill -9` of a process, by
-//! copying or restoring it, and begin by opening it with other options, so that all calls meet recovery. Half of the
+//! snapshot, watch and backup with that knowledge. Rounds begin by opening the pool with other options, so that all
+//! calls meet recovery, and end by closing, copying or restoring the pool, or by `kill -9` of the process. Half of the
 //! pools are moved to level `disk` and back. After some of the kills a stop of the machine is simulated too. After each
-//! round the exerciser compares the maps' whole content and checks the pool.
+//! round that does not end by a kill, the exerciser compares the maps' whole content and checks the pool.
 //!
 //! | file | idea |
 //! |---|---|
@@ -78,7 +78,8 @@ pub struct Settings {
     /// Exercises only openings of large maps: drops, recovery, returned pages, merges, checks and writes at once.
     /// `threads` is then the number of threads that share these acts; 0 gives each act a thread of its own.
     pub openings: bool,
-    /// Exercises threads that contend for few hostile keys, in processes that are killed. Requires `child`.
+    /// Exercises threads that contend for few hostile keys, in processes that are killed. Requires `child`. 0 `threads`
+    /// draws two to six, and `budget` and `calls` are looked at only after a whole pool.
     pub hot: bool,
 }
 
@@ -110,7 +111,7 @@ pub struct Report {
 pub struct Failure {
     /// Seed of the pool: a run with this seed begins with this pool.
     pub seed: u64,
-    /// Number of the round.
+    /// Number of the round; with hot keys, of the generation.
     pub round: u64,
     /// Path of the pool, which is kept as it was at the failure.
     pub pool: PathBuf,
@@ -118,7 +119,8 @@ pub struct Failure {
     pub what: String,
 }
 
-/// Exercises pool after pool until the time or the number of calls is used up. Calls `progress` after each round.
+/// Exercises pool after pool until the time or the number of calls is used up. Calls `progress` after each round, or
+/// with hot keys after each pool.
 ///
 /// # Errors
 ///

@@ -215,7 +215,7 @@ impl Drawer {
         }
     }
 
-    /// The next call.
+    /// Draws the next call.
     pub fn next(&mut self, plan: &Plan, truth: &Truth) -> Op {
         if std::mem::take(&mut self.first) && self.random.one_in(2) {
             // Immediately after the opening, while recovery runs.

@@ -1,11 +1,11 @@
 //! Openings: short rounds over large maps, in which every operation that may free an object meets the recovery that
 //! follows an opening.
 //!
-//! A removed map takes several guards only above some hundreds of objects, and a merge or a release of pages comes only
-//! to maps of thousands of keys. Such maps take long to make, so they are made once, as an [`Image`]: a file that each
-//! round copies. A round opens its copy and, from several threads at once, drops maps, makes others of the same name,
-//! recovers, gives pages back, merges (where DPTree holds a map, by writing), checks and writes. Then every key is
-//! compared, and the pool is checked: the check also finds objects that were freed twice.
+//! The removal of a map needs several guards only if the map has more than some hundreds of objects, and only maps of
+//! thousands of keys are merged or release pages. Such maps take long to make, so they are made once, as an [`Image`]:
+//! a file that each round copies. A round opens its copy and, from several threads at once, drops maps, makes others of
+//! the same name, recovers, gives pages back, merges (where DPTree holds a map, by writing), checks and writes. Then
+//! every key is compared, and the pool is checked: the check also finds objects that were freed twice.
 //!
 //! | file | idea |
 //! |---|---|
@@ -30,9 +30,9 @@ pub(crate) use churn::be_killed;
 /// The first word of a child's text that makes it churn the image.
 pub(crate) const SPEC: &str = "openings";
 
-/// Rounds over an image before the next kill changes it.
+/// Each round whose number is a multiple of this begins with a kill, which changes the image.
 const ROUNDS: u64 = 8;
-/// Kills that an image goes through.
+/// The kills of an image before its last round, which begins with one more.
 const KILLS: u64 = 4;
 
 /// Exercises openings until the time or the number of calls is used up.

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Makes the pool look as if the machine had stopped while it was open, by changing the boot id in its header. The new
-/// id is the pool's own name, which has the same layout (docs/format.md).
+/// id is the pool's UUID, which has the same layout (docs/format.md).
 pub(crate) fn lose(pool: &Path) -> std::io::Result<()> {
     let file = File::options().read(true).write(true).open(pool)?;
     let mut name = [0; 24];

@@ -1,9 +1,10 @@
 //! Exercises the server: a separate program, to which users send requests over both protocols, and which is stopped and
 //! killed.
 //!
-//! Each user has a connection of either protocol. Its keys lie among those of other users in the database that both
+//! Each user has a connection of each protocol. Its keys lie among those of other users in the database that both
 //! protocols share, and it has a Redis database of its own. So it knows the answer to each of its requests, and the
-//! content of its keys after each start: all answered requests, and a prefix of the unanswered ones.
+//! content of its keys after each start: that of all answered requests, and of a prefix of the unanswered ones, or of
+//! any subset of those that the server may execute as a group.
 //!
 //! | file | idea |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | `truth` | a user's knowledge of its keys |
 //! | `step` | a request, its answers, its changes |
 //! | `memcached`, `meta`, `redis` | requests, drawn at random |
-//! | `edits` | changes that the first two share |
-//! | `user` | sends them and compares the answers |
+//! | `edits` | changes that `memcached` and `meta` share |
+//! | `user` | sends requests and compares the answers |
 //! | `settle` | compares the content after a start |
 //! | `round` | start, users, end |
 
@@ -40,7 +41,8 @@ use std::time::{Duration, Instant};
 /// Upper bound on any wait for the server; beyond it the server counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Maximum number of users: a key's owner has three bits, and number 0 is left out because its keys end in blanks.
+/// Maximum number of users: a key's owner has three bits, and number 0 is left out because its paths would end in a
+/// blank, which separates the words of a memcached command.
 pub(crate) const MAX_USERS: usize = crate::keys::MAX_THREADS - 1;
 
 /// Exercises servers over pool after pool until the time or the number of calls is used up.

@@ -192,7 +192,7 @@ pub(crate) struct Effects {
 }
 
 impl Truth {
-    /// Returns the truth before the first write. Shared maps exist from the start.
+    /// Returns the truth before the first write. All maps but the private ones exist from the start.
     pub fn new(plan: &Plan, keys: &[Vec<Vec<u8>>]) -> Truth {
         let maps = plan.maps.iter().zip(keys).map(|(map, keys)| MapTruth {
             exists: map.role != Role::Private,
@@ -290,7 +290,7 @@ mod tests {
         Ok(())
     }
 
-    /// No other value has a value's bytes.
+    /// The bytes of a value are not those of a longer one, nor (unless it is empty) of one with another stamp.
     #[test]
     fn values_are_told_apart() {
         let life = Life::Endless;

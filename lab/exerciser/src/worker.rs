@@ -1,8 +1,9 @@
 //! A thread that calls the database and compares each answer with what it knows.
 //!
 //! This file has reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and
-//! watches, `durable` calls about the log, `rare` functions that few programs call, `typed` typed maps, `unordered`
-//! walks, and the calls that a map whose index has no key order refuses.
+//! watches, `durable` calls about the log, `rare` functions that few programs call, `typed` and `expiring` the typed
+//! and the expiring maps that only one thread uses, `unordered` walks, and the calls that a map whose index has no key
+//! order refuses.
 
 mod atomic;
 mod durable;
@@ -67,7 +68,7 @@ fn is_full(error: &Error) -> bool {
     )
 }
 
-/// Returns whether the database refused the call and changed nothing.
+/// Returns whether the error is a refusal: no room, the map is in use, or a conflict.
 fn refused(error: &Error) -> bool {
     is_full(error) || matches!(error, Error::MapInUse(_) | Error::Conflict { .. })
 }
@@ -155,7 +156,7 @@ impl<'d> Worker<'d> {
     ///
     /// # Errors
     ///
-    /// A description of the call, if its answer is wrong.
+    /// A description of the call, if its answer is wrong or it fails for a reason that is no refusal.
     pub fn call(&mut self, op: &Op, truth: &Truth) -> Result<Outcome, Wrong> {
         match self.carry_out(op, truth) {
             Ok(answer) => answer.map(|()| Outcome::Done),
@@ -314,7 +315,7 @@ impl<'d> Worker<'d> {
             Op::Stats => {
                 let space = self.db.stats()?.space;
                 let sum = space.used + space.free + space.unswept;
-                // Other threads allocate between the two readings.
+                // The sum may differ from `reserved`, since other threads allocate while the parts are read.
                 (space.used > space.reserved || sum == 0).then(|| format!("{space:?}"))
             }
             Op::Maps => {

@@ -1,6 +1,7 @@
 //! The C++ class, laid out by hand.
 //!
-//! I1 An object begins with the address of its virtual table; the tree follows at an offset that only this file knows.
+//! I1 An object begins with a pointer to the first function of its virtual table; the tree follows at an offset that
+//!    only this file knows.
 //! I2 Every function of a table receives an object that `create_tree` made and that is not yet deleted.
 //! I3 No panic crosses the boundary: an `extern "C"` function aborts instead.
 
@@ -146,7 +147,7 @@ unsafe fn tree<'a>(object: *mut Object) -> &'a Tree {
     unsafe { &(*object).tree }
 }
 
-/// The complete destructor, for an object whose memory the caller owns. There is none: all objects come from
+/// The complete destructor, for an object whose memory the caller owns. There is no such object: all come from
 /// [`create_tree`].
 unsafe extern "C" fn destroy(_object: *mut Object) {}
 

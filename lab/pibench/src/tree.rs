@@ -8,7 +8,8 @@ use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use wollemi::indexes::{Compiled, IndexKind};
 
-/// An index in its own pool. A failing call prints the error to standard error and returns `false`.
+/// An index in its own pool. A failing call prints the error to standard error and returns `false`; [`new`](Tree::new)
+/// returns `None`, and [`scan`](Tree::scan) the pairs read before the error.
 pub struct Tree {
     index: Box<dyn Index>,
     _heap: Heap<Hardware>,

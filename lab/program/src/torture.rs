@@ -180,7 +180,7 @@ impl Args {
         }
         let mut out = output();
         if findings.is_empty() && left_out.is_empty() {
-            // The target writes files.
+            // Only targets that write files were requested; `torture_files` has reported on them.
         } else if self.json {
             for one in &left_out {
                 one.write_json(&mut out)?;

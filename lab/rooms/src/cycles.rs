@@ -1,7 +1,7 @@
 //! Cycles among the files of a folder: files that use each other, directly or through others.
 //!
-//! A file uses the modules that its `use` statements name, and those behind `super::` and `crate::` elsewhere. Comments
-//! and tests do not count, nor do declarations of child modules and calls of methods.
+//! A file uses the modules that its `use` statements name, and those behind `super::` and `crate::` elsewhere. Lines of
+//! comments and tests do not count, nor do declarations of child modules and calls of methods.
 
 use crate::collect;
 use crate::paths::{Module, absolute, paths};

@@ -3,8 +3,8 @@
 //! ([`assert_no_cycle`], [`cycles_of`]).
 //!
 //! A source file uses the modules that its `crate::` paths name; a name that the crate's root re-exports from a room
-//! (`pub use room::Name`) counts as the room's. Comments and tests may name anything. Calls of methods are not seen: a
-//! method belongs to the room of its type, or to one before it that adds methods to the type.
+//! (`pub use room::Name`) counts as the room's. Tests, and comments on lines of their own, may name anything. Calls of
+//! methods are not seen: a method belongs to the room of its type, or to one before it that adds methods to the type.
 
 #![forbid(unsafe_code)]
 
@@ -62,7 +62,7 @@ fn collect(path: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Returns the text of a source file without its comments, the tests at its end and other items of tests.
+/// Returns the text of a source file without its lines of comments, the tests at its end and other items of tests.
 fn without_tests(text: &str) -> String {
     let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let mut lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -76,7 +76,8 @@ fn without_tests(text: &str) -> String {
             found.extend([line, "\n"]);
             continue;
         }
-        // As `rustfmt` lays it out, an item ends with the first line that is indented like it and ends like one.
+        // In `rustfmt`'s layout the item ends with the first line that has the attribute's indentation and ends with
+        // one of these characters.
         let indent = line.len() - attribute.len();
         lines.find(|line| line.len() - line.trim_start().len() == indent && line.ends_with([';', '}', ',']));
     }

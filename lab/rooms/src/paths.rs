@@ -12,7 +12,7 @@ pub(crate) struct Named {
     pub(crate) imported_as: Option<String>,
 }
 
-/// Returns the path from the crate's root of what a module names by this one.
+/// Resolves a path that a module names, and returns it as a path from the crate's root.
 pub(crate) fn absolute(user: &[String], path: &[String]) -> Module {
     let (mut base, mut path) = (user.to_vec(), path);
     while let Some((first, rest)) = path.split_first() {

@@ -1,7 +1,7 @@
 //! Cycles among the modules of a crate: modules beside each other that use each other, directly or through others.
 //!
 //! A module uses what its paths name ([`cycles`](crate::cycles) says which count), and what is inside a module counts
-//! as the module's. A name that a parent imports by `use` counts as that of the module that has it. The parent's own
+//! as the module's. A name that a module imports by `use` counts as that of the module that has it. A parent's own
 //! items count for no module, so all of its children may use them.
 
 use crate::paths::{Module, Named, absolute, paths};
@@ -134,7 +134,7 @@ impl Modules {
         found
     }
 
-    /// Returns the module that has the item at this path; `None` outside the crate.
+    /// Returns the module that has the item at this path; `None` if the path leads through too many `use` statements.
     fn resolve(&self, mut path: Module) -> Option<Module> {
         for _ in 0..MAX_HOPS {
             let inner = (0..=path.len())
@@ -157,7 +157,7 @@ impl Modules {
         None
     }
 
-    /// Returns whether a path that a module imports leads to a module of the crate, and not back.
+    /// Returns whether a path that a module imports leads to another module of the crate.
     fn is_inside(&self, module: &[String], target: &[String]) -> bool {
         let len = (0..=target.len())
             .rev()

@@ -27,7 +27,7 @@ enum Record<'r> {
         setting: &'r str,
         keys: usize,
         mops: Summary,
-        /// Latencies of every 32nd call; a `multi_get` is one call. `None` if too few were timed.
+        /// Latencies of every 32nd call, but of each `multi_get` of 32 keys. `None` if too few were timed.
         p50_ns: Option<Summary>,
         p99_ns: Option<Summary>,
         /// Cache-miss time before and after each round.

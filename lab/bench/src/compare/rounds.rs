@@ -115,7 +115,7 @@ impl Round<'_> {
 /// YCSB's exponent.
 const THETA: f64 = 0.99;
 
-/// How often each participant goes first. A pass has this many slices per participant.
+/// How often each participant goes first. Operations are measured in this many slices per participant.
 const FIRST_TURNS: usize = 4;
 
 /// The work of one participant: a share for each slice and thread.
@@ -148,7 +148,7 @@ fn only(step: Step, keys: &Keys, shares: usize) -> Vec<Share<'_>> {
 }
 
 impl Round<'_> {
-    /// Returns the number of shares of a pass with this many participants.
+    /// Returns the number of shares of an operation that this many participants run in turn.
     fn shares(&self, turns: usize) -> usize {
         FIRST_TURNS * turns * self.threads
     }

@@ -53,7 +53,7 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
                         }
                     })
                 })?;
-                // No caller waits for the remaining writes.
+                // Otherwise the writes that are not durable yet would be synced during the next measurement.
                 ours.db.sync()?;
                 rounds.entry((operation, side)).or_default().push(sample);
             }

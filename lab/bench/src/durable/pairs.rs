@@ -64,7 +64,7 @@ impl Shape {
         }
     }
 
-    /// Passes `take` `each` pairs: keys drawn from the numbers below `keys`, with new values.
+    /// Calls `take` with `each` pairs: keys whose numbers are drawn from those below `keys`, with new values.
     pub fn draw(
         &self,
         random: &mut Random,
@@ -77,7 +77,7 @@ impl Shape {
         self.of(numbers, stamp, take)
     }
 
-    /// Passes `take` the pairs of all numbers below `keys` in key order, `each` at a time.
+    /// Calls `take` with the pairs of all numbers below `keys` in key order, `each` at a time.
     pub fn all(
         &self,
         keys: usize,

@@ -1,7 +1,7 @@
 //! Keys, made before anything is timed.
 //!
 //! I1 Keys of one set are unique, and depend only on the kind, the seed, their number, and the numbers of loaded and of
-//!    additional keys.
+//!    additional keys; those of a file, only on the file.
 //! I2 A set is one flat run of bytes in the order in which a workload uses it, so that the timed loop reads keys
 //!    sequentially, at almost no cost.
 //!

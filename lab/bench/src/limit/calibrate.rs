@@ -4,8 +4,8 @@
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been
 //!    read once, in order.
 //! I2 Calibration runs on the same core as the run that it accompanies, or as that run's first thread: cores differ in
-//!    what they share. Openings and restarts are not pinned (pinning would change what is timed); their calibration
-//!    runs on the first core.
+//!    what they share. Openings, restarts and transactions are not pinned (pinning would change what is timed); their
+//!    calibration runs on the first core.
 //!
 //! The caller chooses the pages: `server` uses anonymous memory, as its peers do, even if our pool is in a file.
 
@@ -59,9 +59,9 @@ fn footprint(keys: usize, cache: Option<u64>) -> u64 {
 }
 
 impl Calibrator {
-    /// Creates a calibrator over about as much memory as an index of this many keys uses: two lines per key, up to 256
-    /// MiB. If it is more, it takes instead the greater of 64 MiB and four times the third-level cache, limited to 1
-    /// GiB and to 32 lines per key.
+    /// Creates a calibrator over about as much memory as an index of this many keys uses: two lines per key, but at
+    /// most 256 MiB. Takes instead the greater of 64 MiB and four times the third-level cache, but at most 1 GiB and at
+    /// most 32 lines per key, if that is more.
     pub fn for_keys(keys: usize, place: &Place, huge_pages: bool) -> Result<Calibrator, Error> {
         Calibrator::new(footprint(keys, machine::cache(3)), place, huge_pages)
     }

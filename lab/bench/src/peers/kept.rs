@@ -13,7 +13,8 @@ pub type Pair<'p> = (&'p [u8], &'p [u8]);
 
 /// An engine that commits pairs.
 pub trait Commits: Send + Sync {
-    /// Writes these pairs atomically, replacing present values. They survive power loss once this returns.
+    /// Writes these pairs atomically, replacing present values. They survive power loss once this returns, except in
+    /// our database at another level or with eventual durability.
     fn commit(&self, pairs: &[Pair<'_>]) -> Result<(), Error>;
 }
 

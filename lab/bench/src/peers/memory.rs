@@ -119,7 +119,7 @@ impl<K: PeerKey> Engine for Skip<K> {
             self.0.get(key).map(|entry| load(entry.value()))
         }))
     }
-    /// Updates in place: while the map replaces an entry, other threads do not find the key.
+    /// Updates the value in place: if the map replaced the entry, other threads would not find the key meanwhile.
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
         let entry = K::with_query(key, |key| self.0.get(key));

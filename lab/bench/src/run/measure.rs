@@ -217,7 +217,8 @@ impl Measure<'_> {
 }
 
 impl RunArgs {
-    /// Measures on `media`. With a calibrator it measures time, without one it counts persists.
+    /// Runs the workloads on `media`. With `counts` it counts persists. With a calibrator it measures cache misses, and
+    /// the workloads run at the rate and for the time that the options say.
     pub fn measure<M: Compiled>(
         &self,
         media: M,

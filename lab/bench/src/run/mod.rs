@@ -1,7 +1,8 @@
 //! `bench run`: measures one index and prints a line for each workload.
 //!
-//! The timed run issues every write-back and fence of the requested media. The persist counts come from a second run of
-//! the same operations on the counting media, so that counting does not slow the timed run.
+//! The timed run issues every write-back and fence of the requested media. Unless that media counts itself, the persist
+//! counts come from a second run of the same workloads on the counting media, so that counting does not slow the timed
+//! run.
 
 mod measure;
 mod report;

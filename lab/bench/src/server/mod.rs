@@ -2,7 +2,7 @@
 //!
 //! I1 One client on its own core sends the same requests to all servers, in the same order and loop, over the same
 //!    number of connections. The servers share one other core, and only one of them gets requests at a time.
-//! I2 Each round measures all servers in turn, and each server goes first equally often. Ratios are formed within a
+//! I2 Each round measures all servers in turn, and the servers take turns in going first. Ratios are formed within a
 //!    round; their median and extremes over the rounds are reported.
 //! I3 Every answer is compared with the expected one.
 //! I4 Cache-miss time is measured before and after each round, on the client's core, and a round in which it changed is

@@ -80,7 +80,7 @@ pub fn ours(program: &Path, directory: &Path, more: &[&str], core: usize) -> Res
     Ok(started)
 }
 
-/// Starts memcached with one thread and room for all keys; `None` if it is not installed.
+/// Starts memcached with one thread and 8 GiB for items; `None` if it is not installed.
 pub fn memcached(program: &OsStr, core: usize) -> Result<Option<Started>, Error> {
     let mut args = vec!["-l", "127.0.0.1", "-t", "1", "-m", "8192"];
     // memcached runs as root only with this flag.

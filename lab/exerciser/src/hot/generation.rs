@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use wollemi::{Db, RecoveryState};
 
-/// Upper bound on an opening, on the whole of the last generation, and on the life of a process that nothing kills;
-/// beyond it the process counts as hung.
+/// Upper bound on an opening and on the whole of the last generation; beyond it the process counts as hung. A process
+/// that has made its calls waits as long for its kill.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Maximum time from the first call to the kill.
+/// Maximum time from the first call until [`aim`] chooses the moment of the kill.
 const MAX_TIME_TO_KILL: Duration = Duration::from_secs(1);
 
 /// Upper bound on the wait for a commit during which to kill.
@@ -152,7 +152,7 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
     let ledgers = ledgers.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
     let db = plan.options(generation).open(plan.pool()).map_err(failed)?;
     let map = db.map(MAP).map_err(failed)?;
-    // Some generations end their calls by themselves, so that the kill comes during the close or after it.
+    // In some generations the threads stop after a few calls, so that the kill may come during the close or after it.
     let random = &mut Random::new(plan.seed, 34 << 32 | generation);
     let calls = match (is_last, random.one_in(5)) {
         (true, _) if plan.on_disk => LAST_CALLS_ON_DISK,

@@ -51,7 +51,7 @@ impl Ledgers {
         Ledgers { seen, threads }
     }
 
-    /// Counts the answered calls of each function.
+    /// Counts the answered calls of each function, without those that had neither an effect nor a result.
     pub fn calls(&self) -> Calls {
         let answered = self.seen.iter().filter(|seen| !seen.is_pending());
         let calls: BTreeSet<_> = answered
@@ -75,11 +75,12 @@ impl Ledgers {
         history
     }
 
-    /// Judges all keys.
+    /// Judges the history of each key, then the batches and transactions in flight at kills.
     ///
     /// # Errors
     ///
-    /// The first key whose history cannot be explained, with the history cut down.
+    /// The first key whose history cannot be explained, with the history cut down; or else the first batch or
+    /// transaction that was carried out in part.
     pub fn judge(&self, keys: &[Vec<u8>]) -> Result<(), Wrong> {
         for (at, key) in keys.iter().enumerate() {
             let history = self.history(at);
@@ -144,6 +145,7 @@ impl Ledgers {
                     shown(&keys[did_not.key]),
                 );
                 for change in [happened, did_not] {
+                    // At most 40 moments before the call or after the kill. A call takes two: request and answer.
                     let around = |seen: &&Seen| {
                         seen.event.end + 40 > change.event.start
                             && seen.event.start < first_moment(change.generation + 1) + 40
@@ -167,7 +169,7 @@ impl Ledgers {
         list(&in_flight.copied().collect::<Vec<_>>())
     }
 
-    /// Returns the whole history of a key, as text.
+    /// Returns the history of a key as text, however long: all its operations except reads without an answer.
     pub fn list(&self, key: usize) -> String {
         lines(&self.history(key).concat(), usize::MAX)
     }

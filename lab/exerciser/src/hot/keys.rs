@@ -25,25 +25,25 @@ pub(super) fn hostile(random: &mut Random) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Keys that are prefixes of each other, with the empty key among them.
+/// Keys that are prefixes of each other; the empty key may be among them.
 fn prefixes(random: &mut Random, count: usize) -> Vec<u8> {
     b"abcdefghijklmnopqrstuvwxyz"[..random.index(count + 8)].to_vec()
 }
 
-/// Keys with a long common stem and a short suffix, or none.
+/// Keys with one of two long stems, the shorter a prefix of the longer, and a suffix of up to three bytes.
 fn stems(random: &mut Random, _: usize) -> Vec<u8> {
     let stem = random.pick(&[40, 300]);
     let rest = random.pick(&[&b""[..], b"x", b"xy", b"xyz", b"y", b"yz", b"z", b"zz"]);
     [&b"stem".repeat(stem / 4), rest].concat()
 }
 
-/// Keys that differ in the last byte alone.
+/// Keys of eight or nine bytes. Those of the same length differ in the last byte alone.
 fn last_bytes(random: &mut Random, _: usize) -> Vec<u8> {
     let stem = random.pick(&[&b"1234567"[..], b"12345678"]);
     [stem, &[random.pick(&[0, 1, 2, 3, 0x7f, 0x80, 0x81, 0xfe, 0xff])]].concat()
 }
 
-/// Keys that differ at byte 7, 8 or 9, where a word ends, and are equal after it.
+/// Keys of 16 bytes that differ only at offsets 7 to 9, around the end of the first word.
 fn around_eight(random: &mut Random, _: usize) -> Vec<u8> {
     let mut key = b"0123456789abcdef".to_vec();
     key[random.pick(&[7, 8, 8, 9])] = random.pick(&[0, 1, 0x7f, 0x80, b'A', b'B', 0xfe, 0xff]);

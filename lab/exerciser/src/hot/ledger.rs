@@ -250,8 +250,8 @@ impl Seen {
 }
 
 /// Reads the records of a thread in a generation, in order, without operations that had no effect and no result. There
-/// are none if the process was killed before it created the file. If only some answers of a call are recorded, the call
-/// has returned, so its other operations were carried out too, with unknown results.
+/// are none if the process was killed before it created the file. If the answer to one of a call's changes is recorded,
+/// the call has returned, so its operations without a recorded answer count as carried out, with unknown results.
 pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Result<Vec<Seen>> {
     let bytes = match std::fs::read(path(directory, generation, thread)) {
         Ok(bytes) => bytes,

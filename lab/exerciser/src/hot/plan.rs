@@ -25,8 +25,8 @@ pub(super) struct Plan {
     pub ballast: (u64, IndexKind),
     /// The number of generations that end by a kill; one more follows them.
     pub killed: u64,
-    /// Whether the pool is at level `disk`. All writes then wait until they are durable, and some of the kills are
-    /// followed by a simulated power loss.
+    /// Whether the pool is at level `disk`. The recorded writes then wait until they are durable, and some of the kills
+    /// are followed by a simulated power loss.
     pub on_disk: bool,
     page_size: u64,
     pub directory: PathBuf,
@@ -88,7 +88,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the plan as text, for a process of the pool or a later look at its ledgers.
+    /// Returns the arguments of [`new`](Plan::new) as text, for a process of the pool or a later look at its ledgers.
     pub fn spec(seed: u64, threads: usize, kinds: &[IndexKind], directory: &Path) -> String {
         let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
         format!("{seed} {threads} {} {}", kinds.join(","), directory.display())

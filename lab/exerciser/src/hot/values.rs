@@ -28,7 +28,7 @@ fn value(identity: u64) -> Val {
     }
 }
 
-/// Returns the value's bytes: 8 for most values, up to 20,000 for a few.
+/// Returns the value's bytes: 8 for most values, about 20,000 at most.
 pub(super) fn bytes(identity: u64) -> Vec<u8> {
     value(identity).bytes()
 }

@@ -363,7 +363,7 @@ pub(super) fn count(draw: &mut Draw<'_>) -> Step {
     command.step(draw, "ma", request, (!quiet).then_some(answer))
 }
 
-/// Draws an `me`, whose answer depends on when other users asked.
+/// Draws an `me`, whose answer shows how long ago the last access was, and so depends on the clock.
 pub(super) fn debug(draw: &mut Draw<'_>) -> Step {
     let command = Command::draw(draw);
     let request = command.request(draw, "me", None);

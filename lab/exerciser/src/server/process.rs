@@ -18,7 +18,7 @@ pub(super) struct Server {
     directory: PathBuf,
 }
 
-/// Names of the files that the server makes in its directory.
+/// Names of a server's files in its directory.
 pub(super) const LOG: &str = "server.log";
 pub(super) const BACKUP: &str = "server.backup";
 pub(super) const MEMCACHED_SOCKET: &str = "memcached.socket";
@@ -115,7 +115,7 @@ impl Server {
         Ok(())
     }
 
-    /// Stops the server in order, by SIGTERM.
+    /// Stops the server by SIGTERM, and waits for its end, which must be a success.
     pub fn stop(mut self) -> Result<(), String> {
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(|error| error.to_string())?;
         let started = Instant::now();

@@ -86,7 +86,7 @@ pub(super) enum Expected {
     },
     /// One of these.
     OneOf(Vec<Reply>),
-    /// The answer depends on other users.
+    /// Any answer: it depends on other users, the clock or the server's state.
     Any,
 }
 

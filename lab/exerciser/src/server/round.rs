@@ -27,11 +27,11 @@ pub(super) struct Exercise {
 /// How a round ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By `kill -9`, during requests.
+    /// By `kill -9` after this time, during requests.
     Kill(Duration),
-    /// In order, during requests.
+    /// By SIGTERM after this time, during requests.
     Stop(Duration),
-    /// In order, after this number of turns of each user.
+    /// By SIGTERM, after this number of turns of each user.
     Idle(u64),
     /// The same, after a backup, which then replaces the pool.
     Restore(u64),
@@ -157,7 +157,7 @@ impl Exercise {
         self.check(matches!(end, End::Kill(_)))
     }
 
-    /// Compares the server's content with the users' truths, and sometimes flushes everything.
+    /// Compares the server's content with the users' truths, and sometimes flushes the shared database or all of them.
     fn ask(&mut self, server: &Server, round: u64, random: &mut Random) -> Result<(), String> {
         let failed = |stop: Stop| match stop {
             Stop::Wrong(wrong) => wrong,

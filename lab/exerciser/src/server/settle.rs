@@ -1,4 +1,5 @@
-//! Compares the server's content after a restart: all acknowledged changes, and a prefix of the others.
+//! Compares the server's content after a restart: all acknowledged changes, and those of the other requests that
+//! [`decide`] finds carried out.
 
 use super::reply::{Reply, Sent, shown};
 use super::step::Step;
@@ -80,7 +81,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// Returns whether the server may show a key with this item so.
+/// Returns whether this is a right answer about a key that holds this item.
 fn may_show(item: Option<&Item>, seen: Option<&Seen>) -> bool {
     let (item, seen) = match (item, seen) {
         (None, None) => return true,

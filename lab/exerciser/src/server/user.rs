@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// Maximum length in bytes of unanswered requests. The kernel buffers that many even if the server reads none, so user
-/// and server never wait for each other.
+/// Maximum length in bytes of unanswered requests, if they are more than one. The kernel buffers that many even if the
+/// server reads none, so user and server never wait for each other.
 const MAX_UNANSWERED_BYTES: usize = 32 << 10;
 
 /// Maximum number of requests that a failure shows.

@@ -51,7 +51,7 @@ impl Worker<'_> {
         Ok(about.and(same("commit", batch.commit()?, holds)))
     }
 
-    /// Carries out a transaction. Its reads must show the present content, and after its changes their results.
+    /// Carries out a transaction. Its reads must show the present content, and those after its changes the new one.
     pub(super) fn transaction(&mut self, transaction: &Body, truth: &Truth) -> Result<Option<Wrong>, Error> {
         let Body {
             reads,

@@ -8,7 +8,7 @@ use wollemi::{Entry, Error, Event, Expiring, WithLife};
 
 const OVER: Option<Duration> = Some(Duration::ZERO);
 
-/// Returns the value, and whether it has a life, which must not be longer than it was.
+/// Returns the value, and whether it has a lifetime of at most [`HOURS`].
 fn shown(found: Option<WithLife>) -> Option<(String, bool)> {
     let (value, life) = found?;
     let value = String::from_utf8_lossy(&value).into_owned();
@@ -77,7 +77,7 @@ impl Worker<'_> {
         Ok(wrong.or(same("view", then, (3, alive("2", true), None)).err()))
     }
 
-    /// Calls in a transaction that is dropped, of a map with the entries above.
+    /// Calls in a transaction that is dropped, of a map with the entries that [`expiring`](Worker::expiring) puts.
     fn expiring_in(&self, map: &Expiring) -> Result<Option<Wrong>, Error> {
         let mut tx = self.db.begin();
         let updated = [

@@ -177,7 +177,8 @@ impl Worker<'_> {
             .or(same("watch_prefix", events, expected).err()))
     }
 
-    /// Calls of a typed map of text in a transaction that is dropped. `last` is its last key, as 7.
+    /// Calls of a typed map of text in a transaction that is dropped. The map has the key `there`, and its last key is
+    /// `last`, with the value 7.
     fn typed_ends_in(
         &self,
         map: &TypedMap<String, u64>,
@@ -213,7 +214,7 @@ impl Worker<'_> {
     }
 }
 
-/// Removes the entries that a killed process has left.
+/// Removes all entries. A killed process may have left some.
 pub(super) fn clear(map: &Map) -> Result<(), Error> {
     for entry in map.iter() {
         map.remove(entry?.0)?;

@@ -1,4 +1,4 @@
-//! The output of `torture`: a table, the mutants and the counterexamples, or a line of JSON per index.
+//! The output of `torture`: a table, the mutants and the counterexamples, or a line of JSON per target and model.
 
 use super::target::Target;
 use crashkit::coverage::Coverage;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// The result for one index.
+/// The result for one target in one model.
 pub struct Finding {
     pub report: Report,
     /// The requested number of threads; 0: one to four in turn.

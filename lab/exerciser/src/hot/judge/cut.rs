@@ -15,7 +15,8 @@ use std::collections::BTreeSet;
 /// An identity that no value has. It stands for any value of a key that the rest of the history does not mention.
 const ANYTHING_ELSE: u64 = u64::MAX;
 
-/// Replaces the event of each operation by the result of `change`; `None` removes the operation.
+/// Replaces the event of each operation by the result of `change`; `None` removes the operation. Also removes reads
+/// that become pending.
 fn cut(history: &History, change: impl Fn(&Seen) -> Option<HistoryEvent>) -> History {
     let of_thread = |seen: &Vec<Seen>| {
         let left = seen.iter().filter_map(|seen| {

@@ -267,7 +267,8 @@ fn decimal(data: &[u8]) -> Option<i64> {
     Some(if whole.starts_with('-') { -parts } else { parts })
 }
 
-/// Draws an `INCRBYFLOAT` whose sum has few digits, or one of text, which fails. Of another number draws an `INCR`.
+/// Draws an `INCRBYFLOAT` whose sum has few digits, or one on text, which fails. For other data it draws an `INCR`
+/// instead.
 fn count_decimal(draw: &mut Draw<'_>, place: Place) -> Command {
     let by = draw.random.pick(&["0.5", "-2.25", "10", "0.0001", "-1000"]);
     let old = draw.item(place);
@@ -283,7 +284,7 @@ fn count_decimal(draw: &mut Draw<'_>, place: Place) -> Command {
                 [draw.key(place), by.as_bytes()],
                 error("ERR value is not a valid float"),
             ),
-            // A number too long to compute the sum here.
+            // A number too long to compute the sum here, or no number at all, such as empty data.
             false => count(draw, place, "INCR"),
         };
     };
