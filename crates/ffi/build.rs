@@ -1,4 +1,4 @@
-//! Sets the shared library's name for the loader. Before 1.0.0 a minor version may break programs that use it.
+//! Sets the shared library's soname. It contains the minor version, which before 1.0.0 may break programs.
 
 fn main() {
     let [major, minor] = ["CARGO_PKG_VERSION_MAJOR", "CARGO_PKG_VERSION_MINOR"]

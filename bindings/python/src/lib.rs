@@ -1,8 +1,8 @@
 //! The native half of the package `wollemi`, with minimal classes. Python programs use the other half,
 //! `python/wollemi`, which builds mappings, codecs and context managers from them.
 //!
-//! I1 No code takes a lock or waits while it holds the GIL: `Slot::with` releases the GIL first. Objects that are
-//! garbage-collected unclosed are dropped while holding it.
+//! I1 No code takes a lock or waits while it holds the GIL: `Slot` and `Turns` release it first. The only exception:
+//! an object that is garbage-collected unclosed is dropped under the GIL.
 //! I2 A closed object holds nothing of the database, so a database whose objects are all closed is closed itself.
 
 mod convert;

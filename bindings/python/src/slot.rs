@@ -66,7 +66,7 @@ impl<T: Send> Turns<T> {
         held.as_mut().map(run)
     }
 
-    /// Takes it out.
+    /// Takes the value, which closes this, and runs a closure with it without the GIL.
     pub fn take<R: Send>(
         &self,
         py: Python<'_>,

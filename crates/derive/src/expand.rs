@@ -153,7 +153,7 @@ impl Shape<'_> {
     }
 }
 
-/// The fields that are written as parts, and the one that is not.
+/// Returns the fields that are written as parts, and the last one if it is written directly.
 fn split(names: &[Ident], as_part: bool) -> (&[Ident], &[Ident]) {
     let parts = if as_part {
         names.len()

@@ -1,5 +1,5 @@
 /*
- * * Four threads move money between accounts in transactions, and a fifth checks snapshots: the total never changes.
+ * Four threads move money between accounts in transactions, and a fifth checks snapshots: the total never changes.
  *
  *     cc bank.c $(pkg-config --cflags --libs wollemi) -pthread -o bank && ./bank
  */

@@ -1,9 +1,9 @@
 /*
  * Counts up in a pool, and prints each number once it is durable, until it is killed. With `check` it verifies that all
- * numbers up to the given one are present.
+ * numbers below the given one are present.
  *
  *     ./counter counter.pool                  # prints 0, 1, 2, … each after its put has returned; kill -9 it
- *     ./counter counter.pool check 12345      # after the last line that was seen
+ *     ./counter counter.pool check 12346      # if the last line was 12345
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
-* A tour of the C interface: every group of calls once, on a small pool at the given path, or in memory.
+ * A tour of the C interface: every group of calls once, on a small pool at the given path, or in memory.
  *
  *     cc tour.c $(pkg-config --cflags --libs wollemi) -o tour && ./tour tour.pool
  */

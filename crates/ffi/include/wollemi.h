@@ -110,7 +110,8 @@ typedef enum {
     // Another writer has changed a key that the transaction has read. Nothing was changed. wollemi_conflict() returns
     // the key.
     WOLLEMI_ERROR_CONFLICT = 36,
-    // The changes are committed; the next opening completes them if there is room, and until then all writes fail.
+    // A batch or transaction is committed, but not all of its changes could be made. The next opening makes the others
+    // if there is room; until then all writes fail with this status.
     WOLLEMI_ERROR_UNFINISHED = 37,
     // The change was made, or seen, but may not survive a loss of power: the disk has failed. Only at level `disk`.
     WOLLEMI_ERROR_NOT_DURABLE = 38,
@@ -179,7 +180,7 @@ typedef struct wollemi_transaction wollemi_transaction;
 typedef struct {
     // A wollemi_level.
     uint32_t level;
-    // Number of times the pool has been opened.
+    // Number of times the pool has been opened to write.
     uint32_t generation;
     // Number of times it was not closed properly.
     uint64_t crashes;
@@ -275,8 +276,8 @@ wollemi_status wollemi_options_free(wollemi_options *options);
 // pool that has a log keeps it, whatever this says.
 wollemi_status wollemi_options_set_level(wollemi_options *options, int level);
 
-// Sets the index for new maps by name: "roart" (the default), "part", "clht", "hot", "masstree", "wort", "woart",
-// "art-cow" or "dptree". An existing map keeps its own.
+// Sets the index for new maps by name: "roart" (the default), "part", "clht", "hot", "masstree", "bwtree", "wort",
+// "woart", "art-cow" or "dptree". An existing map keeps its own.
 wollemi_status wollemi_options_set_index(wollemi_options *options, const char *index);
 
 // Sets the maximum size of the pool, in bytes. This much address space is reserved; blocks are allocated only when

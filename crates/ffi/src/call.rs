@@ -145,7 +145,7 @@ impl<'a> FromC<'a> {
     }
 }
 
-/// An output. Only [`FromC::out`] creates it.
+/// An output. Only [`FromC::out`] and [`FromC::optional_out`] create it.
 pub struct Out<T>(*mut T);
 
 impl<T> Out<T> {

@@ -6,11 +6,12 @@
 //! | `status`      | the status codes, and the message of the last failure                |
 //! | `call`        | entry: stops panics, and turns pointers into references              |
 //! | `handle`      | handles, checked at each use                                         |
+//! | `memory`      | memory that the library returns, and the function that frees it      |
 //! | `running`     | a transaction that its handle and its cursors share                  |
 //! | `conflict`, `options`, `db`, `map`, `key`, `cursor`, `batch`, `transaction`, `snapshot`, `expiring` | the functions |
 //!
 //! Each function is a few lines over the crate `wollemi`: it reads its arguments through `call::FromC` and returns a
-//! status. The header states the promises to and of C programs; its text consists of these functions' comments and
+//! status. The header states the promises to and of C programs; its text consists of these modules' comments and
 //! `cbindgen.toml`.
 
 // The names are C's, and the header states what callers promise.

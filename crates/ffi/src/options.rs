@@ -80,8 +80,8 @@ pub unsafe extern "C" fn wollemi_options_set_level(
     unsafe { set(options, |options| Ok(options.level(wanted?))) }
 }
 
-/// Sets the index for new maps by name: "roart" (the default), "part", "clht", "hot", "masstree", "wort", "woart",
-/// "art-cow" or "dptree". An existing map keeps its own.
+/// Sets the index for new maps by name: "roart" (the default), "part", "clht", "hot", "masstree", "bwtree", "wort",
+/// "woart", "art-cow" or "dptree". An existing map keeps its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_options_set_index(
     options: *mut wollemi_options,

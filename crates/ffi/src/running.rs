@@ -4,7 +4,7 @@ use crate::status::{Failure, wollemi_status::*};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use wollemi::Transaction;
 
-/// The object behind a transaction's handle; `None` after it was committed or freed. Its cursors share it.
+/// A transaction, shared by its handle and its cursors; `None` after it was committed or freed.
 #[derive(Clone)]
 pub struct Running(Arc<Mutex<Option<Transaction<'static>>>>);
 
@@ -20,7 +20,7 @@ impl Running {
         Running(Arc::new(Mutex::new(Some(transaction))))
     }
 
-    /// Uses the transaction, which a handle and its cursors share.
+    /// Runs a closure with the transaction, which no other call may use meanwhile.
     pub fn with<T>(
         &self,
         run: impl FnOnce(&mut Transaction<'static>) -> Result<T, Failure>,
@@ -32,7 +32,7 @@ impl Running {
         self.lock()?.take().ok_or_else(over)
     }
 
-    /// Ends the transaction without a commit, unless a bug has poisoned it.
+    /// Ends the transaction without a commit, unless a panic has poisoned the lock.
     pub fn end(&self) {
         if let Ok(mut transaction) = self.0.lock() {
             *transaction = None;

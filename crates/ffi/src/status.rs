@@ -64,7 +64,8 @@ pub enum wollemi_status {
     /// Another writer has changed a key that the transaction has read. Nothing was changed. wollemi_conflict() returns
     /// the key.
     WOLLEMI_ERROR_CONFLICT = 36,
-    /// The changes are committed; the next opening completes them if there is room, and until then all writes fail.
+    /// A batch or transaction is committed, but not all of its changes could be made. The next opening makes the others
+    /// if there is room; until then all writes fail with this status.
     WOLLEMI_ERROR_UNFINISHED = 37,
     /// The change was made, or seen, but may not survive a loss of power: the disk has failed. Only at level `disk`.
     WOLLEMI_ERROR_NOT_DURABLE = 38,

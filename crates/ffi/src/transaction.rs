@@ -10,7 +10,7 @@ use crate::types::*;
 use std::ffi::{c_int, c_void};
 use wollemi::{Db, Error, Map, Retry, TransactionCursor};
 
-/// The handle's share: freeing it ends the transaction for its cursors too.
+/// The object behind a transaction's handle: freeing it ends the transaction for its cursors too.
 pub struct Owner(Running);
 
 impl Drop for Owner {
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn wollemi_transact(
             })?;
             match code {
                 0 => Ok(()),
-                // After a conflict met by the callback, its reads are checked, and it runs again.
+                // `transact_owned` checks the reads. If one is no longer valid, the body runs again, whatever the code.
                 code => Err(GivenUp::Body(code)),
             }
         });

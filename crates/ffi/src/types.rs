@@ -136,7 +136,7 @@ pub struct wollemi_range {
 pub struct wollemi_numbers {
     /// A wollemi_level.
     pub level: u32,
-    /// Number of times the pool has been opened.
+    /// Number of times the pool has been opened to write.
     pub generation: u32,
     /// Number of times it was not closed properly.
     pub crashes: u64,

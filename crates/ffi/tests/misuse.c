@@ -1,5 +1,5 @@
 /*
-* Wrong uses of handles and arguments: each returns a status, and none is undefined behaviour.
+ * Wrong uses of handles and arguments: each returns a status, and none is undefined behaviour.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@ use crate::write::journal::Durability;
 use crate::{Db, Error, IndexKind, Map, Media};
 use index::{Parts, Sorted, Upsert};
 
-/// Reserves the name of a map that is being built, until it is dropped.
+/// Reserves, while it lives, the name of a map that is being built.
 struct Building<'d, M: Media> {
     db: &'d Db<M>,
     name: &'d str,
@@ -53,9 +53,9 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::MapExists`] if the map exists or is being built; [`Error::MapName`]; [`Error::Index`] with
-    /// [`OutOfOrder`](crate::IndexError::OutOfOrder) if keys do not ascend, or if a key or a value is too long or the
-    /// pool is full. On an error, or if `pairs` panics, nothing of the map remains, except at level
+    /// [`Error::MapExists`] if the map exists or is being built; [`Error::MapName`]; [`Error::Index`] if keys do not
+    /// ascend ([`OutOfOrder`](crate::IndexError::OutOfOrder)), if a key or a value is too long, or if the pool is full
+    /// or opened read-only. On an error, or if `pairs` panics, nothing of the map remains, except at level
     /// [`Disk`](crate::Level::Disk).
     pub fn build_map<K, V>(&self, name: &str, pairs: impl IntoIterator<Item = (K, V)>) -> Result<Map, Error>
     where

@@ -13,7 +13,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Limit on scans: no walk of this index needs more scans of two keys.
+/// Maximum number of scans; a walk that needs more counts as endless.
 const MAX_SCANS: usize = 100;
 
 /// An index of the given keys, all with the same value.

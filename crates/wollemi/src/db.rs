@@ -74,8 +74,8 @@ pub(crate) trait Keeper: Alive {
 pub(crate) struct Maps<M: Media> {
     pub store: Store<M>,
     held: Arc<Mutex<Held>>,
-    /// Locked by statistics while they hold handles of the maps, which must not count as uses of a map, and by a drop.
-    /// Taken before `held`.
+    /// Locked by statistics while they hold handles of the maps, and by a drop, so that the drop does not take these
+    /// handles for uses of a map. Taken before `held`.
     looks: Arc<Mutex<()>>,
     pub walked: Arc<Walked>,
 }
@@ -168,8 +168,9 @@ impl<M: Media> Db<M> {
     /// # Errors
     ///
     /// [`Error::MapName`] if the name is empty or longer than [`MAX_NAME`] bytes, [`Error::OtherKind`] if the map's
-    /// index is unknown to this version, [`Error::LeftOut`] if this program is built without it, [`Error::Heap`] if the
-    /// pool is full or damaged.
+    /// index is unknown to this version, [`Error::LeftOut`] if this program is built without it, [`Error::MapExists`]
+    /// while the map is being [built](Db::build_map), [`Error::Index`] if it does not exist and the database is opened
+    /// read-only, [`Error::Heap`] if the pool is full or damaged.
     pub fn map(&self, name: &str) -> Result<Map, Error> {
         self.find_or_create(name, None)
     }
@@ -254,8 +255,8 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::MapInUse`] while a handle to the map, or any snapshot, exists. An error about damage is returned after
-    /// the map is gone: the next recovery finds the space that was not freed.
+    /// [`Error::MapInUse`] while a handle to the map, or any snapshot or view of one, exists. An error about damage is
+    /// returned after the map is gone: the next recovery finds the space that was not freed.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let traffic = &self.store().traffic;
         let unlinked = traffic.with_log_room(|| self.try_unlink(name))?;
@@ -321,7 +322,7 @@ impl<M: Media> Db<M> {
         })
     }
 
-    /// Returns the number of changes that this opening completed for a committed batch that a crash had interrupted.
+    /// Returns the number of changes that this opening completed, of commits that a crash had interrupted.
     pub fn carried_out(&self) -> usize {
         self.inner.carried_out
     }
@@ -349,20 +350,20 @@ impl<M: Media> Db<M> {
 
     /// Returns the file's free pages to the file system, and returns their number of bytes. Maps are usable meanwhile.
     /// The file system allocates blocks for the pages again when they are needed, which can fail for lack of space like
-    /// any growth. Waits for recovery first. Writes do the same by themselves, piece by piece, when the pool has much
-    /// more free space than it will soon need.
+    /// any growth. Waits for recovery first, and starts it if it was never started. Writes do the same by themselves,
+    /// piece by piece, when the pool has much more free space than it will soon need.
     ///
     /// # Errors
     ///
-    /// [`Error::Pool`] if the file system fails; [`Error::HoldsReader`] if the calling thread holds a
-    /// [`Reader`](crate::Reader) and recovery has not ended.
+    /// [`Error::Pool`] if the file system fails; [`Error::Index`] if the database is opened read-only;
+    /// [`Error::HoldsReader`] if the calling thread holds a [`Reader`](crate::Reader) and recovery has not ended.
     pub fn give_back(&self) -> Result<u64, Error> {
         self.store().give_back()
     }
 
     /// Walks the whole pool and reports inconsistencies: in the structure of each map, chunks in use that nothing links
-    /// to, and chunks with two links. Waits for recovery first. No thread may write meanwhile, or the report may
-    /// contain false faults.
+    /// to, and chunks with two links. Waits for recovery first, and starts it if it was never started. No thread may
+    /// write meanwhile, or the report may contain false faults.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -445,7 +446,7 @@ impl<M: Media> Maps<M> {
     /// Runs `look` while no write is in progress and no map is being created.
     fn at_rest<T>(&self, look: impl FnOnce(&Pool<M>) -> Result<T, Error>) -> Result<T, Error> {
         let Store { heap, traffic, .. } = &self.store;
-        // A thread that creates a map does not enter the gate, but holds the table between the record and the root.
+        // A thread that creates a map does not pass the gate, but holds the table from the log record to the root.
         let _held = self.held();
         let _closed = traffic.gate.close(heap.media())?;
         look(heap.pool())

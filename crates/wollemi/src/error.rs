@@ -16,7 +16,7 @@ pub enum Error {
     /// The heap is full, or its directory or its pages are damaged.
     #[error(transparent)]
     Heap(#[from] heap::Error),
-    /// An operation on a map failed and changed nothing.
+    /// An operation on a map failed. It changed nothing, except for [`NotDurable`](crate::IndexError::NotDurable).
     #[error(transparent)]
     Index(#[from] index::Error),
     /// The log or the checkpoint of a database of level [`Disk`](crate::Level::Disk) cannot be written or read.
@@ -68,7 +68,8 @@ pub enum Error {
     Conflict {
         /// The map's name.
         map: String,
-        /// The key. While another commit is about to change a key with the same hash, this is a key that was read.
+        /// The key that was changed. While another commit is about to change a key with the same hash, a key that was
+        /// read.
         key: Vec<u8>,
     },
     /// The batch or transaction is committed, but not all of its changes could be applied: the pool is damaged, or full

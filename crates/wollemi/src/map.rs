@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub struct Map {
     kind: IndexKind,
     pub(crate) index: Arc<dyn MapIndex>,
-    /// Keeps the database's threads alive as long as this handle and the index it has handed out.
+    /// Keeps the database's threads alive as long as this handle or an index that it has handed out exists.
     alive: Option<Arc<dyn Alive>>,
     pub(crate) durability: Option<Durability>,
 }

@@ -206,7 +206,8 @@ impl Options {
     /// # Errors
     ///
     /// [`Error::Pool`] if the file is missing, in use, not a pool, truncated, of a newer format, damaged, or does not
-    /// support the level. [`Error::Heap`] if its directory is damaged.
+    /// support the level. [`Error::Files`] if the log or the checkpoint of a database of level [`Disk`](Level::Disk) is
+    /// missing, damaged or of another pool. [`Error::Heap`] if the root directory is damaged.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Db, Error> {
         self.open_on(path, Hardware::detect())
     }
@@ -214,7 +215,8 @@ impl Options {
     /// Opens the database at `path` on a media other than the machine's own.
     pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
-        // The log and a rebuilt pool belong beside the file itself. The opening refuses a cycle of links.
+        // If `path` is a link, the log and a rebuilt pool belong beside the file that it leads to. A cycle of links is
+        // refused below, by the opening.
         let path = &behind_links(path.as_ref()).unwrap_or_else(|_| path.as_ref().into());
         if !self.pool.read_only && (self.level == Level::Disk || disk::beside::has_files(path)) {
             return disk::opening::open(path, &self.settings(), media);

@@ -69,7 +69,7 @@ pub struct Checkpoint {
 /// The log of a database of level `disk`, and its checkpoints.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LogStats {
-    /// The end of the last record, in bytes since the log's beginning.
+    /// The log position of the end of the last record, in bytes since the log was created.
     pub appended: u64,
     /// The position up to which all records are durable.
     pub durable: u64,

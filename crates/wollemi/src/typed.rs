@@ -68,7 +68,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         &self.map
     }
 
-    /// A handle whose writes have this durability, as [`Map::with_durability`] makes one.
+    /// Returns a handle whose writes have this durability, like [`Map::with_durability`].
     pub fn with_durability(&self, durability: Durability) -> TypedMap<K, V> {
         TypedMap::new(self.map.with_durability(durability))
     }
@@ -154,7 +154,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.map.remove(bytes_of(key))
     }
 
-    /// Iterates over all entries in key order.
+    /// Iterates over all entries in key order, like [`Map::iter`].
     pub fn iter(&self) -> TypedIter<K, V> {
         self.range::<K>(..)
     }

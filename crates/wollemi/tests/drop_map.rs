@@ -69,7 +69,7 @@ fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
     Ok(())
 }
 
-/// Where the thread that drops a map stops: it sends a signal, and waits for one to continue.
+/// A stop of the thread that drops a map: it sends a signal, and waits for one to continue.
 struct Stop {
     thread: ThreadId,
     unlinked: bool,
@@ -264,8 +264,8 @@ impl Observer for UntilUnlinked {
     }
 }
 
-/// The table of maps is locked until a dropped map is unlinked. That takes as many steps for a large map that was not
-/// opened before as for a small one, whichever index holds it.
+/// The table of maps is locked until a dropped map is unlinked. That takes about as many steps for a large map that was
+/// not opened before as for a small one, whichever index holds it.
 #[test]
 fn large_maps_are_unlinked_as_fast_as_small_ones() -> Outcome {
     let steps = |kind, keys: u32| -> Result<usize, Box<dyn std::error::Error>> {

@@ -31,7 +31,7 @@ fn fork_at(level: Level) -> Result<(), Box<dyn std::error::Error>> {
     let db = open()?;
     let map = Expiring::new(db.map("m")?);
     map.upsert("before", "1", None)?;
-    // It has a handle to the database, so that the child's drop is not the last one.
+    // The sweeper's thread has a handle to the database, so the child's drop is not the last one.
     let sweeper = match level {
         Level::Process => Some(map.sweeper(Duration::from_micros(1))?),
         _ => None,

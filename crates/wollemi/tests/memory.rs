@@ -10,8 +10,9 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 const KEYS: u32 = 2000;
 const VALUE: usize = 4000;
 
-/// Minimum bytes of all copies, and maximum bytes that may remain after anything is freed.
+/// Minimum bytes of all copies.
 const COPIES: usize = KEYS as usize * VALUE;
+/// Maximum bytes that may remain when all snapshots are dropped.
 const MAX_LEFT: usize = COPIES / 16;
 
 /// Each snapshot uses as much memory for later changes as it reports, and frees it when it is dropped: also if other

@@ -7,7 +7,7 @@
 //! it.
 //! I2 A call keeps the objects it uses alive until it returns. Closing a database waits for the calls in progress.
 //! I3 No panic crosses the boundary: each method catches it and turns it into an exception ([`failure`]).
-//! I4 No pin outlives a call, and a call visits a bounded number of entries.
+//! I4 No pin outlives a call, and under one pin a call visits a bounded number of entries.
 //! I5 Java's arrays and buffers are copied: no reference into them, or into the pool, outlives a call.
 
 mod bytes;

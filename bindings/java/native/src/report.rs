@@ -1,9 +1,9 @@
-//! A database's statistics, packed for Java's records.
+//! A database's statistics, its list of maps and its checks, packed for Java's records.
 
 use crate::bytes::Packed;
 use wollemi::{Check, MapInfo, Stats};
 
-/// `Stats.java` reads them in this order.
+/// Packs statistics, in the order in which `Stats.java` reads them.
 pub fn stats(stats: &Stats) -> Vec<u8> {
     let mut packed = Packed::default();
     packed.text(&stats.uuid);

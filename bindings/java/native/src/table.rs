@@ -30,7 +30,7 @@ pub struct Snapshot {
     pub _database: Arc<Database>,
 }
 
-/// A transaction; `None` after its commit.
+/// A transaction; `None` after its end.
 pub struct Running<'d>(pub Option<wollemi::Transaction<'d>>);
 
 self_cell::self_cell!(
@@ -64,7 +64,7 @@ pub enum Object {
     Sweeper(Arc<Sweeping>),
 }
 
-/// Numbers count up, so they serve as their own hashes.
+/// Hashes a number by one multiplication, which suffices for numbers that count up.
 #[derive(Default)]
 struct Identity(u64);
 

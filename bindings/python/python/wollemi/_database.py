@@ -90,7 +90,7 @@ class Database(_Unpicklable):
     def __init__(self, native):
         self._native = native
         # The native objects created from it, for as long as they are used. A thread that creates one during a close
-        # either finds it closed or has its object closed by it.
+        # either finds the database closed, or the close closes the new object.
         self._children = weakref.WeakSet()
         self._closed = False
         self._lock = threading.RLock()
@@ -221,7 +221,7 @@ class _Readable(_Closing):
         self._key, self._value = key, value
         self._plain = isinstance(key, codecs.Bytes) and isinstance(value, codecs.Bytes)
 
-    # The methods that differ between the two.
+    # TransactionMap overrides these two: its native methods take the map, too.
     def _get(self, key):
         return self._native.get(key)
 

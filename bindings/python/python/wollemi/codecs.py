@@ -1,9 +1,9 @@
 """Codecs: keys and values of other types than bytes.
 
-A codec has `encode(object) -> bytes` and `decode(bytes) -> object`. Codecs for keys preserve order: a smaller object
-has smaller bytes, so that ranges work as expected. Any object with these two methods is a codec. If an object's bytes
-are a prefix of the bytes of others that do not begin with it, `begin_with(bytes) -> (least, behind)` gives the range of
-the keys that do.
+A codec has `encode(object) -> bytes` and `decode(bytes) -> object`; any object with these two methods is one. Ranges of
+keys need a codec that preserves their order, so that a smaller object has smaller bytes, and says so by the attribute
+`ordered = True`. Where the bytes of one key may begin with those of another that is no prefix of it, the codec needs
+`begin_with(bytes) -> (least, behind)`, which returns the range of the keys that begin with the key of these bytes.
 """
 
 import json as _json
@@ -174,7 +174,7 @@ BY_NAME = {
 
 
 def find(codec: Any) -> Any:
-    """Returns the codec of this name, or the codec itself."""
+    """Returns the codec of this name, or the codec itself; None: bytes."""
     if codec is None:
         return bytes_codec
     if isinstance(codec, str):

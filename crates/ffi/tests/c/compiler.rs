@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Returns a folder with `libwollemi_c.so` and `libwollemi_c.a`, named as by `cargo build`: links to the libraries that
-/// Cargo has built for these tests, beside this one.
+/// Cargo has built for these tests, beside the test program.
 pub fn libraries() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let test = std::env::current_exe().expect("the path of this test");

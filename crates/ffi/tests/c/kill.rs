@@ -33,7 +33,7 @@ fn what_was_told_survives_kill_9() {
             .expect("the program");
         let lines = mix(seed.wrapping_add(round)) % 3000;
         let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
-        // Its output before the kill counts up to the last complete line.
+        // Output from before the kill counts, up to the last complete line.
         let mut last = None;
         for _ in 0..=lines {
             last = Some(

@@ -167,7 +167,7 @@ impl<M: Media> Db<M> {
     /// # Errors
     ///
     /// [`Error::InUse`] while another handle of the database or of a map, or a reader, exists: the last of these to be
-    /// dropped closes it. [`Error::Pool`] and [`Error::Index`] if the medium fails: the pool then counts as one whose
+    /// dropped closes it. [`Error::Pool`] and [`Error::Files`] if the medium fails: the pool then counts as one whose
     /// process was killed, and which writes reached the medium is unknown. A retry would prove nothing, since the
     /// kernel reports such a failure only once.
     pub fn close(self) -> Result<(), Error> {
@@ -196,7 +196,7 @@ impl<M: Media> Inner<M> {
             }
             // After the log has failed it is unknown how much of the pool the log holds, so the log stays.
             if let Some(journal) = maps.store.traffic.journal.get() {
-                // Waits even in a turn, which would only note it.
+                // `Journal::settle` would not wait in a turn, but only note the position.
                 let log = journal.log();
                 log.wait_durable(log.appended()).map_err(FilesError::from)?;
             }

@@ -1,4 +1,4 @@
-//! The remaining operations of a map on keys, for expiring maps.
+//! The remaining operations of expiring maps on keys, and handles with another durability.
 
 use crate::expiry::expiring::{Expiring, WithLife, end_of, fill, is_over, life_of, now};
 use crate::{Durability, Error};

@@ -8,8 +8,8 @@
 //!      8     …  value
 //! ```
 //!
-//! I1 An expired entry is absent for every reader, whether or not it has been removed.
-//! I2 An edit that checks again removes it, so a value written meanwhile stays.
+//! I1 An expired entry is absent for every reader through [`Expiring`], whether or not it has been removed.
+//! I2 Sweeps and pops remove it by an edit that checks the expiry time again, so a value written meanwhile stays.
 //!
 //! Not here: further operations on keys (`edits`), iteration (`iter`), the thread that sweeps (`sweeper`), and the other
 //! modules of `expiry`.
@@ -25,7 +25,8 @@ const HEADER: usize = 8;
 ///
 /// The clock is the system's: setting it lengthens or shortens lives. Expiry times survive crashes, as values do. An
 /// expired entry takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. The map is not
-/// marked as expiring: a value that was not written through `Expiring` is an error on read.
+/// marked as expiring. Of a value that was not written through `Expiring`, the first eight bytes are taken for an
+/// expiry time; a value that has fewer bytes is an error on read.
 ///
 /// ```
 /// use std::time::Duration;
@@ -64,7 +65,7 @@ pub(super) fn now() -> u64 {
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the expiry time of a life that begins now.
+/// Returns the expiry time of a life that begins now; 0 for `None`, a life without an end.
 pub(super) fn end_of(life: Option<Duration>, now: u64) -> u64 {
     life.map_or(0, |life| {
         let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
@@ -91,7 +92,7 @@ pub(super) fn is_over(end: u64, now: u64) -> bool {
 struct RuleEdit<R> {
     rule: R,
     put: Vec<u8>,
-    /// Whether the map holds a value without an expiry header.
+    /// Whether the key has a value without an expiry header.
     foreign: bool,
 }
 

@@ -12,7 +12,8 @@ impl Expiring {
     }
 
     /// Iterates in key order over the entries between two bounds that are alive when the iterator reaches them. The
-    /// first item is an error if the index has [no order](crate::IndexKind::is_ordered).
+    /// first item is an error if the index has [no order](crate::IndexKind::is_ordered), unless both bounds are open
+    /// (`..`).
     pub fn range(&self, keys: impl KeyRange) -> ExpiringIter {
         self.over(self.map().range(keys))
     }

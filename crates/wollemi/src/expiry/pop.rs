@@ -1,8 +1,8 @@
 //! Removing the first or last live entry of an expiring map.
 //!
-//! An attempt looks at one entry, as that of a map does. If the entry has expired, it is removed by a write of its own,
-//! as the sweeper would remove it, and the next attempt follows. So expired entries cost each of them one removal, and
-//! not each pop a read of all of them.
+//! Each attempt looks at one entry, like an attempt of [`Map::pop_first`](crate::Map::pop_first). If the entry has
+//! expired, it is removed by a write of its own, as the sweeper would remove it, and the next attempt follows. So each
+//! expired entry costs one removal, and later pops do not read past it.
 
 use crate::expiry::expiring::{Expiring, now, without_header};
 use crate::{Durability, Entry, Error};

@@ -52,7 +52,7 @@ impl Expiring {
     /// Walks the map once; ends early when stopped or on an error.
     fn sweep_round(&self, shared: &SweeperState) {
         let mut cursor = None;
-        // A full or damaged pool, or a foreign value: reads and writes return the error. The next round tries again.
+        // An error ends the round, and the next round tries again. The program learns of it by its own calls.
         while let Ok(swept) = self.sweep(&mut cursor, STEP) {
             shared.removed.fetch_add(swept.removed as u64, Relaxed);
             if cursor.is_none() || shared.stops_within(Duration::ZERO) {

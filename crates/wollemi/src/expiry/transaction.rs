@@ -202,7 +202,7 @@ impl Expiring {
     }
 
     /// Returns the live entry with the smallest key, as a transaction sees it; `None` if it sees none. Reads past
-    /// expired entries. What it has read counts as read, including the gap before the entry.
+    /// expired entries. These, the entry and the gaps before it count as read.
     ///
     /// # Errors
     ///

@@ -280,8 +280,8 @@ impl IndexKind {
         self.entry().kind
     }
 
-    /// Returns the paper's name for the object that a link points to; `None` for a leaf and for an object that is not a
-    /// node.
+    /// Returns the paper's name for the node or leaf array that a link points to; `None` for a leaf and for any other
+    /// object.
     pub fn name_object(link: Link, len: u64) -> Option<String> {
         match art::Tagged::kind(link) {
             kind @ (art::Kind::N4 | art::Kind::N16 | art::Kind::N48 | art::Kind::N256) => {

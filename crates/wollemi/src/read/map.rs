@@ -55,7 +55,8 @@ impl Map {
     }
 
     /// Iterates over the entries between two bounds, copied a batch at a time. Crossed bounds are an empty range. The
-    /// first item is an error if the index has [no order](crate::IndexKind::is_ordered).
+    /// first item is an error if the index has [no order](crate::IndexKind::is_ordered), unless both bounds are open
+    /// (`..`).
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("letters")?;

@@ -89,7 +89,7 @@ impl<'m> Reader<'m> {
     }
 
     /// Iterates over the entries between two bounds. Crossed bounds are an empty range. The first item is an error if
-    /// the index has [no order](crate::IndexKind::is_ordered).
+    /// the index has [no order](crate::IndexKind::is_ordered), unless both bounds are open (`..`).
     pub fn range(&self, keys: impl KeyRange) -> Range<'_> {
         let (lower, upper) = keys.bounds();
         Range(index::Range::new(self.index, lower, upper, &self.guard))

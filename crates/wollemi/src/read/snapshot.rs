@@ -237,7 +237,7 @@ impl View {
     }
 
     /// Iterates over the entries between two bounds. Crossed bounds are an empty range. The first item is an error if
-    /// the index has [no order](IndexKind::is_ordered).
+    /// the index has [no order](IndexKind::is_ordered), unless both bounds are open (`..`).
     pub fn range(&self, keys: impl KeyRange) -> ViewIter {
         let (lower, upper) = keys.bounds();
         ViewIter {

@@ -1,4 +1,5 @@
-//! Walks over all keys of a map, a step at a time, beside writers. Sweeps, counts and evictions are built from them.
+//! Walks over all keys of a map, a step at a time, beside writers. Sweeps are built from them, and so are the server's
+//! counts and evictions.
 //!
 //! I1 A step holds a guard only while it visits keys, and no lock.
 //! I2 A walk ends whatever the damage to the pool: keys out of order are an error.
@@ -21,7 +22,7 @@ pub struct Walked {
 pub struct Swept {
     /// Keys visited.
     pub seen: usize,
-    /// Expired entries removed.
+    /// Entries removed.
     pub removed: usize,
 }
 
@@ -73,9 +74,10 @@ impl Map {
         Ok(walked)
     }
 
-    /// Visits the entries after `cursor` (`None`: from the first on), at most `limit`, and removes those that are over.
-    /// `remove` checks again, under the lock on the key, and returns whether it has removed the entry. Afterwards
-    /// `cursor` is at the last entry visited, or, if fewer than `limit` were left, at the beginning again.
+    /// Visits the entries after `cursor` (`None`: from the first on), at most `limit`, and calls `remove` for those
+    /// that are over by `is_over`. `remove` checks again, under the lock on the key, and returns whether it has removed
+    /// the entry. Afterwards `cursor` is at the last entry visited, or, if fewer than `limit` were left, at the
+    /// beginning again.
     ///
     /// # Errors
     ///

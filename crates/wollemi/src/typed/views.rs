@@ -52,7 +52,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         })
     }
 
-    /// Reports each change that begins from now on, as [`Map::watch`](crate::Map::watch) does.
+    /// Returns a stream of the changes to all keys, for writes that begin from now on, like
+    /// [`Map::watch`](crate::Map::watch).
     ///
     /// ```
     /// use wollemi::Event;
@@ -73,11 +74,12 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.watch_bytes(&[], capacity)
     }
 
-    /// Tells of the changes of keys that are text, or bytes, and begin with these.
+    /// Returns a stream of the changes to keys, text or bytes, that begin with `prefix`, like
+    /// [`watch`](TypedMap::watch).
     ///
     /// # Errors
     ///
-    /// As [`Map::watch`](crate::Map::watch).
+    /// Those of [`Map::watch`](crate::Map::watch).
     pub fn watch_prefix<Q: KeyBytes + ?Sized>(
         &self,
         prefix: &Q,
@@ -140,7 +142,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
         self.view.contains(bytes_of(key))
     }
 
-    /// Iterates over all entries in key order.
+    /// Iterates over all entries in key order, like [`View::iter`].
     pub fn iter(&self) -> TypedViewIter<K, V> {
         self.range::<K>(..)
     }
@@ -153,7 +155,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
         self.map.over(self.view.range(bounds(keys)))
     }
 
-    /// The entries whose keys are text, or bytes, that begin with these, in key order.
+    /// Iterates in key order over the entries whose keys, text or bytes, begin with `prefix`.
     pub fn prefix<Q: KeyBytes + ?Sized>(&self, prefix: &Q) -> TypedViewIter<K, V>
     where
         K: Borrow<Q>,
@@ -161,8 +163,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
         self.map.over(self.view.prefix(bytes_of(prefix)))
     }
 
-    /// The entries whose keys are tuples that begin with this element, in key order, as [`TypedMap::with_first`] yields
-    /// them.
+    /// Iterates in key order over the entries whose keys are tuples that begin with this element, like
+    /// [`TypedMap::with_first`].
     pub fn with_first(&self, first: &impl Key) -> TypedViewIter<K, V> {
         self.map.over(self.view.prefix(part_of(first)))
     }
@@ -291,7 +293,7 @@ mod tests {
         Ok(())
     }
 
-    /// A watch of a prefix tells of no other key.
+    /// A watch of a prefix reports changes to no other key.
     #[test]
     fn a_watch_may_be_of_a_prefix() -> Result<(), Error> {
         let words = TypedMap::<String, u8>::new(crate::Db::anonymous()?.map("words")?);

@@ -30,7 +30,7 @@ fn holds(place: &Place, maps: &[(&str, &Truth)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// After each of some hundred steps of every kind, acknowledged writes survive a kill and a loss of power.
+/// At many moments among two hundred steps of every kind, acknowledged writes survive a kill and a loss of power.
 #[test]
 fn every_step_survives() -> Result<(), Error> {
     let place = Place::new();

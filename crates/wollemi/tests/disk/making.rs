@@ -105,7 +105,8 @@ fn power_lost_amid_the_making() -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns a place where a crash has interrupted the creation of a database before it had a manifest.
+/// Returns a place where a crash has interrupted the creation of a database before it had a manifest. Of the files
+/// beside the pool, those whose names `keep` accepts are left.
 fn interrupted(keep: impl Fn(&str) -> bool) -> Place {
     let place = Place::new();
     drop(place.open().expect("room"));

@@ -1,4 +1,4 @@
-//! The list of indexes, and properties of every index in it.
+//! The list of indexes, and properties of the indexes in it.
 
 mod guards;
 mod kinds;

@@ -71,7 +71,7 @@ fn a_file_is_whole_or_not_there() -> Outcome {
     let db = filled()?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("a");
-    // Files that interrupted backups leave.
+    // The temporary file that an interrupted backup leaves, and a user's file with a similar name.
     let part = folder.path().join(".a.wollemi-0123456789abcdef");
     let theirs = folder.path().join("a.part");
     std::fs::write(&theirs, "a user's")?;

@@ -7,7 +7,7 @@ use wollemi::{Db, Error, Event, IndexError, Map, Options};
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
-/// A map's index and a key, with the value to put; `None` removes the key.
+/// A map's number in the array and a key, with the value to put; `None` removes the key.
 type PlacedValue = ((usize, Vec<u8>), Option<Vec<u8>>);
 
 fn key() -> impl Strategy<Value = (usize, Vec<u8>)> {

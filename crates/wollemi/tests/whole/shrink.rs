@@ -44,8 +44,8 @@ fn expect(map: &Map, keys: std::ops::Range<u32>) -> Outcome {
     Ok(())
 }
 
-/// The requested space is returned at once; a crash at any later time leaves all entries intact, and returned space is
-/// usable again.
+/// `give_back` returns free pages to the file system. A crash afterwards leaves all entries intact, and the returned
+/// space is usable again.
 #[test]
 fn free_pages_are_given_back_and_serve_again() -> Outcome {
     let dir = tempfile::tempdir()?;

@@ -112,7 +112,7 @@ fn snapshots_are_one_moment() -> Outcome {
                 let (map, stop) = (&map, &stop);
                 scope.spawn(move || -> Result<(), Error> {
                     for count in 1u64.. {
-                        // Two threads each store their values in place, two do not.
+                        // Two threads store their values (of eight bytes) in place, the third does not.
                         let value = format!("{count:0len$}", len = 8 + usize::from(thread % 2));
                         map.upsert([thread, 0], &value)?;
                         map.upsert([thread, 1], &value)?;

@@ -213,8 +213,8 @@ fn what_was_read_is_checked() -> Outcome {
     Ok(())
 }
 
-/// The removal of a key breaks a range, and so does a change by a batch or by a grouped write; a write that changes
-/// nothing breaks nothing.
+/// The removal of a key conflicts with reads of the key and of ranges around it, and so does a change by a batch or by
+/// a transaction; a write that changes nothing conflicts with none.
 #[test]
 fn every_kind_of_write_is_noticed() -> Outcome {
     let db = Db::anonymous()?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wollemi::Expiring;
 
-/// An expiring map, and its handle: closing the database waits for the calls that hold one. Dropped last.
+/// An expiring map, and the handle, dropped last, of the map below: closing the database waits for calls that hold one.
 struct Held {
     expiring: Expiring,
     _map: Arc<table::Map>,

@@ -27,7 +27,7 @@ public final class Batch {
     private final Handle database;
     /** Operation, key and value, alternately. */
     private final List<byte[]> operations = new ArrayList<>();
-    /** Keeps the maps from being closed before the commit. */
+    /** Keeps the maps from being garbage-collected, and so closed, before the commit. */
     private final List<DurableMap> maps = new ArrayList<>();
     private Durability durability;
     private boolean committed;

@@ -23,7 +23,7 @@ public final class Cursor implements Iterator<Entry>, AutoCloseable {
     private Packed batch = new Packed(EMPTY);
     private boolean more = true;
     private int limit;
-    /** The last key of the batch; the key that the cursor is at, if any. */
+    /** The current key, if any. At the end of a batch, the next batch begins after it. */
     private ByteBuffer key;
     private ByteBuffer value;
     private boolean closed;

@@ -265,7 +265,7 @@ public final class Database implements AutoCloseable {
         return new Snapshot(new Handle(number, "a snapshot of " + handle, handle, true));
     }
 
-    /** What acknowledged operations survive.
+    /** Returns the level: which failures acknowledged operations survive.
      *
      * @return the level
      */
@@ -291,7 +291,7 @@ public final class Database implements AutoCloseable {
      * Takes a checkpoint of a database of level {@code disk}, so that the log can drop older records. The database
      * takes checkpoints by itself as its log grows.
      *
-     * @param full whether to cover all entries, or only the changes since the last checkpoint
+     * @param full whether to cover all entries; if not, only the changes since the last checkpoint, if these are fewer
      * @return the number of its entries; -1 at other levels, where it has no effect
      */
     public long checkpoint(boolean full) {

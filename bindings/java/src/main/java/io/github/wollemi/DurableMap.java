@@ -13,7 +13,7 @@ import java.util.function.UnaryOperator;
  * <p>Closing a map closes only this handle; closing its database closes all. Only {@link Database#dropMap} requires it.
  */
 public final class DurableMap extends MapView implements WritableMap, AutoCloseable {
-    /** Maximum number of keys per call. */
+    /** Maximum number of keys per native call of {@link #multiGet}. */
     private static final int MANY = 1024;
 
     final Handle handle;

@@ -8,8 +8,9 @@ import java.util.stream.Stream;
  * A map in which each entry may have a <em>life</em>, after which it is absent. The clock is the system's. Expiry times
  * survive crashes, as values do. An expired entry takes space until a write of its key or a {@link Sweeper} removes it.
  *
- * <p>The map is not marked as expiring: a value that was not written through this class is an error on read. Batches,
- * transactions and snapshots use the bytes of the underlying map, which {@link #bytes} and {@link #read} convert:
+ * <p>The map is not marked as expiring. Of a value that was not written through this class, the first eight bytes are
+ * taken for an expiry time; a value that has fewer bytes is an error on read. Batches, transactions and snapshots use
+ * the bytes of the underlying map, which {@link #bytes} and {@link #read} convert:
  *
  * <pre>{@code
  * db.batch().put(sessions.map(), alice, sessions.bytes(token, Duration.ofHours(1))).commit();

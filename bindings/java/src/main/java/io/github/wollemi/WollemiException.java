@@ -36,7 +36,10 @@ public class WollemiException extends RuntimeException {
          * if there is room; until then every write fails with this kind.
          */
         UNFINISHED,
-        /** The operation has taken effect, but may not survive a loss of power: the disk has failed. */
+        /**
+         * The operation has taken effect, or has read data, and that may not survive a loss of power: the disk has
+         * failed.
+         */
         NOT_DURABLE,
         /** A bounded snapshot has exceeded its memory limit. Close it. */
         SNAPSHOT_OUTGROWN,

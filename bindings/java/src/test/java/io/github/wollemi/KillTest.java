@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /**
  * A child JVM is killed ({@code kill -9}) while its threads write; then every acknowledged write is present, removed
- * entries are absent, and each call in progress has happened or not.
+ * entries are absent, and each call in progress has happened as a whole or not at all.
  */
 class KillTest {
     private static final int WRITERS = 3;
@@ -88,7 +88,7 @@ class KillTest {
         }
     }
 
-    /** Checks that two maps always have the same number. */
+    /** Checks that two maps have the same number, and sets a new one in both. */
     private static void transact(Database db, DurableMap map, DurableMap other, long call) {
         db.transact(tx -> {
             require(Arrays.equals(tx.map(map).get(Bytes.of(0)), tx.map(other).get(Bytes.of(0))));

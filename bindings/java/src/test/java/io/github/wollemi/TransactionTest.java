@@ -177,7 +177,7 @@ class TransactionTest {
         }
     }
 
-    /** Threads increment one key, by compute and by compareAndSet. */
+    /** Threads increment one key by compute, and no increment is lost. */
     @Test
     void countsAddUp() throws Exception {
         try (Database db = Database.inMemory(Options.DEFAULT)) {

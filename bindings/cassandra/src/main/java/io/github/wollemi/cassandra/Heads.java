@@ -17,7 +17,7 @@ import org.apache.cassandra.schema.TableMetadata;
 record Heads(DeletionInfo deletion, Row statics) {
     static final Heads NONE = new Heads(DeletionInfo.LIVE, Rows.EMPTY_STATIC_ROW);
 
-    /** Reads them, if they may exist and a filter needs them. */
+    /** Reads the deletions, if the pool may have any, and the static row, if the filter needs it. */
     static Heads read(ReadableMap view, Pool pool, byte[] partition, ColumnFilter filter, TableMetadata metadata) {
         byte[] deletion = pool.minima().deletions() ? view.get(Keys.deletion(partition)) : null;
         byte[] statics = filter.fetchedColumns().statics.isEmpty() ? null : view.get(Keys.statics(partition));

@@ -9,12 +9,12 @@ import org.apache.cassandra.db.rows.EncodingStats;
 /**
  * Bounds that hold for everything in a pool: the smallest timestamps, and whether any partition has deletions.
  *
- * <p>The pool's own minima are durable before any data that they would not cover, so they may be too low, never too
- * high.
+ * <p>The pool's stored minima are extended before the data that requires it is written, so they may be too low, never
+ * too high.
  *
  * @param timestamp the smallest timestamp
  * @param localDeletionTime the smallest local deletion time
- * @param stats the initial statistics of an SSTable of it
+ * @param stats the encoding statistics for SSTables that are written from it
  * @param deletions whether there may be partition or range deletions
  */
 record Minima(long timestamp, long localDeletionTime, EncodingStats stats, boolean deletions) {

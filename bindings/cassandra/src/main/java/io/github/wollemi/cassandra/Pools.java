@@ -123,8 +123,8 @@ final class Pools {
     }
 
     /**
-     * With a commit log it is set aside, since the log has all writes. Without one its writes are lost: the node must
-     * not start.
+     * Sets the pool aside if the table has a commit log, since the log has all writes. Without one, throws: the writes
+     * since the last flush are lost, and the node must not start.
      */
     private Pool lostWithPower(Path path, Settings settings, TableMetadataRef metadata, RuntimeException failed) {
         if (settings.durable()) {

@@ -17,8 +17,8 @@ import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 /**
  * Reads the selected parts of one partition, as of one moment.
  *
- * <p>A small number of rows is read at once, and again if a writer changes the partition meanwhile. More rows are read
- * on demand from a snapshot of the pool.
+ * <p>A small number of rows is read at once, and again if a writer changes the partition meanwhile. If that happens
+ * repeatedly, or if there are more rows, they are read on demand from a snapshot of the pool.
  */
 final class Reader {
     /** Maximum number of rows read at once. */
@@ -99,7 +99,7 @@ final class Reader {
         }
     }
 
-    /** Reads a view in which nothing changes, or in which changes do not matter. */
+    /** Reads a snapshot's view, or a map that is no longer written. */
     UnfilteredRowIterator readView(ReadableMap view, Runnable close) {
         return selection.answer(heads(view), slice -> rows(values(view, slice)), close);
     }

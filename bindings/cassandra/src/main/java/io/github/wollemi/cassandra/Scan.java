@@ -77,7 +77,7 @@ final class Scan implements Iterator<Partition> {
         private final DecoratedKey key;
         private final byte[] partition;
         private final Heads heads;
-        /** Whether the cursor has moved past the first row. */
+        /** Whether a full scan of the rows has begun, for which the shared cursor serves once. */
         private boolean taken;
 
         private Stored(DecoratedKey key, byte[] partition) {

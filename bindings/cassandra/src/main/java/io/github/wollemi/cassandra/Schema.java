@@ -74,7 +74,7 @@ final class Schema {
         TableMetadata table = metadata.get();
         RegularAndStaticColumns all = union(table.regularAndStaticColumns(), columns,
                 last == null ? RegularAndStaticColumns.NONE : last.header.columns());
-        // Timestamps are stored as differences from that of the first update.
+        // Timestamps are stored as differences from the smallest of the update for which the header is made.
         EncodingStats base = new EncodingStats(stats.minTimestamp, EncodingStats.NO_STATS.minLocalDeletionTime,
                 EncodingStats.NO_STATS.minTTL);
         SerializationHeader header = new SerializationHeader(true, table, all, base);
@@ -85,7 +85,7 @@ final class Schema {
         return made;
     }
 
-    /** Returns all columns, each name once, with its earliest definition. */
+    /** Returns all columns, each name once, with the first of its definitions in the order of the arguments. */
     private static RegularAndStaticColumns union(RegularAndStaticColumns... several) {
         Set<ByteBuffer> names = new HashSet<>();
         RegularAndStaticColumns.Builder builder = RegularAndStaticColumns.builder();

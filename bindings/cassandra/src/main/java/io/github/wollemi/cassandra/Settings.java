@@ -28,7 +28,8 @@ record Settings(Path directory, Level level, CommitLogUse commitLog, long flushS
     private static final String DEFAULT_FLUSH_SIZE = "1GiB";
     private static final long LEAST_FLUSH_SIZE = 1 << 20;
     /**
-     * Writes continue while a flush is being set up; a pool may grow to this many times its flush size, or to 1 GiB.
+     * Writes continue while a flush lags behind: a pool may grow to this many times its flush size, and to 1 GiB at
+     * least.
      */
     private static final long ROOM = 4;
     private static final long LEAST_MAX_SIZE = 1L << 30;
@@ -41,7 +42,7 @@ record Settings(Path directory, Level level, CommitLogUse commitLog, long flushS
         SKIP
     }
 
-    /** Removes the parameters from the map, since Cassandra refuses those left in it. */
+    /** Returns the settings, and removes their parameters from the map, since Cassandra refuses those left in it. */
     static Settings take(Map<String, String> parameters) {
         String directory = parameters.remove(DIRECTORY);
         if (directory == null || directory.isBlank()) {

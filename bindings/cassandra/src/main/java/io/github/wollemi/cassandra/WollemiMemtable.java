@@ -96,7 +96,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         this.inherited = List.copyOf(left);
     }
 
-    /** These indexes keep unflushed entries on the heap, so those of adopted rows are lost. */
+    /** Warns of custom indexes (SAI, SASI): unflushed entries are on the heap, so those of adopted rows are lost. */
     private static void warnOfIndexes(TableMetadata table) {
         for (IndexMetadata index : table.indexes) {
             if (index.isCustom()) {
@@ -261,7 +261,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         }
     }
 
-    /** Returns all partitions between two positions, once no writer is active any more. */
+    /** Returns all partitions between two positions. No writer may be active any more. */
     Iterator<Partition> partitions(PartitionPosition from, PartitionPosition to) {
         List<Pool> pools = pools();
         if (pools.size() <= 1) {

@@ -19,8 +19,8 @@ import org.apache.cassandra.schema.TableMetadata;
 /**
  * Merges one partition update into a pool: reads what the update touches, merges, and puts the result in one batch.
  *
- * <p>Indexes are notified of the change when it is made. So a failed change removes no acknowledged row from an index.
- * If an index fails, or the node is killed in between, the index lacks only a write that this node has not
+ * <p>Indexes are notified of the change after it was made. So a failed change removes no acknowledged row from an
+ * index. If an index fails, or the node is killed in between, the index lacks only a write that this node has not
  * acknowledged; repeating the write does not repair that.
  */
 final class Writer implements ColumnData.PostReconciliationFunction {

@@ -182,7 +182,7 @@ class ClusterTest {
             int value = table.sent.incrementAndGet(key);
             boolean all = allUp && draw.nextInt(AT_ALL) == 0;
             try {
-                // Sent again, it has the same timestamp.
+                // If the driver sends the write again, it has the same timestamp.
                 session.execute(updates.get(memtable).bind(value, pad, key % 50, key).setIdempotent(true)
                         .setConsistencyLevel(all ? ConsistencyLevel.ALL : ConsistencyLevel.QUORUM));
             } catch (DriverException unacknowledged) {

@@ -55,7 +55,7 @@ class FirstTableTest {
             node.session().execute("DELETE FROM ks.t WHERE k = 'b'");
             assertEquals(List.of("a=3"), all(node));
 
-            // It is removed after the flush has ended.
+            // The flushed pool is removed some time after the flush.
             for (int tenths = 0; pools(node) > 1; tenths++) {
                 assertTrue(tenths < LONGEST_WAIT, "the flushed pool is gone");
                 TimeUnit.MILLISECONDS.sleep(100);

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 class KillTest {
     private static final List<String> MEMTABLES = List.of("wollemi", "wollemi_keep", "wollemi_disk", "wollemi_small");
     private static final int THREADS = 4;
-    /** A round ends with a kill after about this many acknowledged writes. */
+    /** A round ends with a kill after at least this many acknowledged writes, and mostly less than twice as many. */
     private static final int WRITES = 3_000;
 
     @TempDir

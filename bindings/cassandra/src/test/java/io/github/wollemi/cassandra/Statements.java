@@ -205,8 +205,8 @@ final class Statements {
     }
 
     /**
-     * Returns statements that read everything. Conditional writes have timestamps of the node, which change only {@code
-     * v}.
+     * Returns statements that read everything, but of the timestamps only those of {@code w}: conditional writes, which
+     * set only {@code v}, have timestamps of the node, and these differ between the two tables.
      */
     static List<String> readAll() {
         return List.of("SELECT * FROM ks.wide_%1$s",
