@@ -25,7 +25,8 @@ const ABOVE: &[&str] = &[
     "-> N4 above N256",
 ];
 
-/// A node is inserted above a copy of another, whose prefix is part of it; and the reverse.
+/// A node is inserted above another, which is copied because its prefix is stored in it and becomes shorter; and the
+/// reverse.
 const ABOVE_COPY: &[&str] = &[
     "N4 -> N4s",
     "N16 -> N16 + N4",
