@@ -21,7 +21,7 @@ pub(super) const MAX_LEGS: u32 = 3;
 /// Number of plans tried to find a failure with few preemptions.
 const PLANS: u32 = 48;
 
-/// The first of each this many plans is a relay.
+/// Of each this many plans, the first is a relay.
 const RELAY: u32 = 4;
 
 /// A run along a plan, what it scouted, and the range of events within the plan's legs.
