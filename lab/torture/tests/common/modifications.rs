@@ -185,7 +185,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         IndexKind::Clht => &[TABLES],
         IndexKind::Hot => &[HOT],
         IndexKind::Masstree => &[MASSTREE],
-        // The test `dptree` counts DPTree's merges.
+        // The tests `dptree` and `bwtree` count the modifications of DPTree and of P-BwTree.
         _ => &[],
     };
     parts.concat()
