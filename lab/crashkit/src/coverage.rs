@@ -4,8 +4,8 @@
 //! it from the structure before and after each operation, in a separate run of the history by one thread, and so
 //! requires only that the structure can be traced. Only operations during which crashes are judged count.
 //!
-//! Steps are phases that a structure itself reports ([`Media::comes_to`](pmem::Media::comes_to)) because objects do not
-//! show them: those of a merge or of a batch, and of recovery.
+//! Steps are phases and modifications that a structure itself reports ([`Media::comes_to`](pmem::Media::comes_to))
+//! because its named objects do not show them: those of a merge, of a batch and of recovery, for example.
 //!
 //! Repairs are the lines of source that store something after a crash and never without one.
 

@@ -3,9 +3,10 @@
 //! An operation that loads a word stored by another thread, and answers while a crash may still lose that store, has
 //! shown its caller a state that may be lost (ROART §2.3.1). Detecting this takes no crash.
 //!
-//! I1 These are not checked: loads for hints ([`Media::peek`](pmem::Media::peek)), loads whose value the operation has
-//!    read again and does not use ([`Media::disregard`](pmem::Media::disregard)), and stores that change only bits that
-//!    recovery ignores.
+//! I1 These are not checked: loads for hints ([`Media::peek`](pmem::Media::peek)); loads whose value a later load of
+//!    another word has made invalid, so that the operation does not use it
+//!    ([`Media::disregard`](pmem::Media::disregard)); stores that change only bits that recovery ignores; volatile
+//!    words; and non-temporal stores.
 
 use crate::log::{EventKind, EventLog, LogEvent};
 use crate::model::Tracker;
@@ -19,7 +20,7 @@ pub(crate) struct DirtyReads {
 #[derive(Clone, Copy, Debug)]
 struct Dependency {
     word: u32,
-    /// Places in the log.
+    /// The places of the store and of the load in the log.
     store: u32,
     load: u32,
 }

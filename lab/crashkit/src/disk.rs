@@ -1,10 +1,10 @@
-//! A disk that records every call, and the contents that a crash may leave.
+//! A disk that records every change and every sync, and the contents that a crash may leave.
 //!
-//! [`CrashDisk`] replaces the directory that a log and its users access ([`::log::Disk`]). Each call is a
-//! [`DiskEvent`], and between any two of them the process may be killed or the power may fail. A [`Medium`] takes the
-//! events one by one and knows at each moment what is durable and what may be: [`Medium::choices`] and
-//! [`Medium::image`] return every legal image after a power cut, [`Medium::killed`] the content that a killed process
-//! leaves. Both can follow each other, since a disk can start from any medium.
+//! [`CrashDisk`] replaces the directory that a log and its users access ([`::log::Disk`]). Each call that changes
+//! something is a [`DiskEvent`], and each sync is two; between any two events the process may be killed or the power
+//! may fail. A [`Medium`] takes the events one by one and knows at each moment what is durable and what may be:
+//! [`Medium::choices`] and [`Medium::image`] return every legal image after a power cut, [`Medium::killed`] the content
+//! that a killed process leaves. Both can follow each other, since a disk can start from any medium.
 //!
 //! A power cut may leave what D1 to D4 of [`::log::disk`] allow:
 //!
@@ -108,7 +108,8 @@ impl CrashDisk {
         self.state().injected
     }
 
-    /// Skips the syncs called at this place: they return `Ok` and do nothing.
+    /// Skips the syncs called at this place: they return `Ok` and make nothing durable. (They still run the action of
+    /// [`amid_next_sync`](CrashDisk::amid_next_sync).)
     pub fn skip(&self, site: Option<Site>) {
         self.state().skipped = site;
     }

@@ -1,5 +1,5 @@
-//! The states that durable linearizability allows: an acknowledged operation has happened, and so has every operation
-//! whose effect it has seen; any other operation in flight may have.
+//! The states that durable linearizability allows: an acknowledged operation has happened, unless it was refused, and
+//! so has every operation whose effect it has seen; any other operation in flight may have.
 //!
 //! The set of configurations is updated along the history (an incremental form of Wing and Gong's search): each is a
 //! state of the sequential specification and the operations in flight that it already contains. An acknowledgement

@@ -1,8 +1,10 @@
-//! Exploration: a history runs once, and every image that a crash during it may leave is judged.
+//! Exploration: one run of a history serves for all crashes during it. The images that each of them may leave are
+//! judged, or a sample where there are too many.
 //!
 //! 1. *Record.* The history runs to its end; the log is kept.
-//! 2. *Walk.* The log is followed event by event. Before an event that makes something durable, and after each
-//!    acknowledgement, the images that a crash may leave are those that the tracker describes.
+//! 2. *Walk.* The log is followed event by event. Crash points are before an event that makes something durable, before
+//!    an operation begins, after its acknowledgement, and at the log's end. The tracker describes the images that a
+//!    crash there may leave.
 //! 3. *Probe.* Each image is opened, recovered and judged, and everything is put back.
 //! 4. *Again.* For a share of the images, recovery and a few operations run with a log of their own, which is walked in
 //!    the same way: a second crash, and a third. The same is done with the memory of a killed process.
@@ -20,12 +22,13 @@
 //! | `preempt` | runs histories again, with aimed preemptions |
 //! | `settings` | the settings of an exploration |
 //! | `survey` | the structure modifications that a history reaches |
-//! | `shrink` | reduces a failure to the smallest that still fails |
+//! | `shrink` | makes a failure smaller, as long as it still fails |
 //!
-//! I1 An image without any store since the last crash point of the same acknowledgement was already an image of that
-//!    point, and is not made again: it was judged there, or skipped because there were too many and only a sample was
-//!    judged, or because a mutant's walk had used up its share.
-//! I2 The same seed explores the same images in the same order, whatever was explored before it.
+//! I1 Between two acknowledgements, an image without any store since the last judged crash point was already an image
+//!    of that point, and need not be made again: it was judged there, or skipped because there were too many and only a
+//!    sample was judged, or because the walk had used up its share.
+//! I2 The same history with the same settings explores the same images in the same order, whatever was explored before
+//!    it, unless the deadline ends it.
 
 mod again;
 mod aim;
@@ -98,7 +101,7 @@ pub struct Explorer<S: Subject> {
     one_in: u64,
     /// A walk judges one in this many crash points.
     spread: u64,
-    /// Places at which a walk for second crashes also continues after a kill.
+    /// Further places at which a walk for second crashes continues, always after a kill.
     aims: BTreeSet<usize>,
     /// The lines that the history's persists make durable, in a hunt.
     persisted: Option<Persisted>,

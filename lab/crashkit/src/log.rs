@@ -1,7 +1,8 @@
-//! The log of a run: all accesses through the media, in order.
+//! The log of a run: its stores, write-backs, locked instructions, fences and operations, and the loads of what another
+//! thread stored last, in order.
 //!
-//! The kit performs no crash. A history runs once, to its end, and every prefix of its log is a crash point whose
-//! legal images follow from the log alone (`model`).
+//! The kit performs no crash. A history runs once, to its end. A crash may come after every prefix of its log, and the
+//! images that it may leave follow from that prefix alone (`model`).
 
 use std::panic::Location;
 
@@ -61,7 +62,7 @@ pub enum EventKind {
         /// Index into [`EventLog::joins`] of the other call sites that asked for it; 0 if there is none.
         joins: u32,
     },
-    /// A load of a word that another thread has stored into.
+    /// A load of a word into which another thread stored last.
     Load {
         /// The word.
         word: u32,
@@ -73,7 +74,8 @@ pub enum EventKind {
     },
     /// A fence.
     Fence,
-    /// A locked instruction, which completes write-backs as a fence does.
+    /// A locked instruction. It completes write-backs, as a fence does, if the
+    /// [model](crate::MemoryModel::locked_completes) says so.
     Locked,
     /// An operation begins.
     Invoke(u32),
@@ -105,7 +107,8 @@ pub struct Named {
     pub thread: u32,
     /// ...in the source file of this line.
     pub site: Site,
-    /// Source lines whose write-backs already waited for a fence: the name does not apply to these.
+    /// Source lines that had asked for write-backs before, which had not been issued yet: the name does not apply to
+    /// these.
     pub before: Vec<Site>,
 }
 

@@ -90,7 +90,7 @@ struct MediaState {
     slow: Mutex<Slow>,
 }
 
-/// The call sites that asked for a line's write-back since it was last written back.
+/// The call sites at which a thread has asked for a line's write-back since its last write-back of the line.
 type Joins = HashMap<u64, Vec<Site>, BuildHasherDefault<LineHasher>>;
 
 /// State off the common path, behind the mutex.

@@ -17,7 +17,7 @@ type Hashed = BuildHasherDefault<LineHasher>;
 pub(crate) struct Meetings {
     /// The thread that runs.
     running: u32,
-    /// The threads in the middle of an operation.
+    /// The threads that are in the middle of an operation and do not wait for another thread.
     amid: BTreeSet<u32>,
     /// The last access of each word.
     last: HashMap<u64, (u32, bool, Site), Hashed>,

@@ -7,11 +7,11 @@
 //! I2 An image holds, of each line, the base and a prefix of the pending stores ([`Mode::Power`]), or a prefix for each
 //!    word apart ([`Mode::Word`]), and any of the pending non-temporal stores.
 //!    Volatile words are exempt: they may hold anything ([`Volatile`]).
-//! I3 A write-back guarantees the line's content at the time of its issue, once a fence (or a locked instruction) of
-//!    the same thread has followed.
-//!
-//! I4 A non-temporal store that other threads see is durable, because it reaches them through memory. They see it from
-//!    its thread's next fence on.
+//! I3 A write-back guarantees the line's content at the time of its issue, once a fence of the same thread has followed
+//!    (or, with [`MemoryModel::locked_completes`], a locked instruction); with [`MemoryModel::clflush`] at once.
+//! I4 Other threads see a non-temporal store from its thread's next fence or locked instruction on. The fence makes it
+//!    durable, and so does a kill, since it reaches other threads through memory; a locked instruction does so only
+//!    with [`MemoryModel::locked_completes`].
 //!
 //! `line` computes the contents that a line may have, `tracker` follows a log. Not here: the choice among the images
 //! (`choose`), and where they are kept (`media`).

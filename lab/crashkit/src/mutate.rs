@@ -22,7 +22,7 @@ pub enum Fate {
     Killed(Box<Failure>),
     /// No explored image detects the absence of the persist.
     Survived,
-    /// No explored run reached the persist.
+    /// No explored run reached the persist, or the time ended before.
     Untried,
 }
 
@@ -80,8 +80,8 @@ struct Quarry {
 
 impl<S: Subject> Explorer<S> {
     /// Hunts the mutants of all source lines that the histories reach, along one history after the other, until each is
-    /// killed: judges their images up to the first crash, then images after a second one, at most `images` of one
-    /// mutant in one history before the second crash, and as many after it.
+    /// killed: judges images that a first crash leaves, then images that a second one leaves, at most `images` of each
+    /// kind for one mutant in one history.
     ///
     /// Asks `more` before each of these bounded steps whether to continue.
     ///

@@ -39,7 +39,8 @@ pub fn recover(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), Strin
 ///
 /// If that is not so, or the heap is damaged.
 pub fn audit(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String> {
-    /// Flushes after which most retired memory is free again, and double retirement is known.
+    /// Calls of `wait_for_room`, which flushes several times, after which most retired memory is free again, and double
+    /// retirement is known.
     const FLUSHES: usize = 4;
     (0..FLUSHES).for_each(|_| _ = heap.wait_for_room());
     let audit = heap.audit(tracers, 1);

@@ -197,7 +197,7 @@ pub struct Report {
     pub histories: u64,
     /// Operations of these histories.
     pub operations: u64,
-    /// Crash points that were judged.
+    /// Crash points that were examined.
     pub crash_points: u64,
     /// Of these, those with more images than could be judged one by one.
     pub sampled_points: u64,
@@ -205,11 +205,11 @@ pub struct Report {
     pub images: u64,
     /// Of these, the distinct ones: those that differ in what was read of them or in what was expected.
     pub states: u64,
-    /// Images from which another history ran, up to its own crash.
+    /// Images and kills from which another history ran, up to its own crash.
     pub again: u64,
     /// How logical threads have met.
     pub met: Met,
-    /// Time taken.
+    /// Time taken, without that for mutants.
     pub elapsed: Duration,
     /// What the histories have reached.
     pub coverage: Coverage,

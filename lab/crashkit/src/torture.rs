@@ -81,7 +81,8 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
     }
 
     /// Sets the time after which no further history begins and no further crash point is judged. Default: a minute.
-    /// Shrinking a failure may take up to [`Settings::shrink_for`] beyond it.
+    /// [`run`](Torture::run) follows a single history to its end all the same. Shrinking a failure may take up to
+    /// [`Settings::shrink_for`] beyond it.
     pub fn budget(self, budget: Duration) -> Self {
         Torture { budget, ..self }
     }
@@ -131,7 +132,7 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
     /// Returns the first failure, not shrunk, of a history with all its persists. Also fails if the system refuses the
     /// memory.
     pub fn hunt(self) -> Result<Vec<Hunted>, Box<Failure>> {
-        /// Maximum number of images of one mutant judged in one history.
+        /// Maximum number of images of one mutant judged in one history, before a second crash and again after it.
         const IMAGES: u64 = 2000;
         let explorer = Explorer::<S>::new(self.subject.clone(), self.settings.clone());
         let mut explorer = explorer.map_err(Failure::outright)?;

@@ -44,7 +44,7 @@ persistent! {
         lock: GenerationLock,
         rest_1: [PWord; 7],
         halves: [[PWord; KEYS]; 2],
-        /// `1 | number of its log:15 | key:8 | value:32`
+        /// `1 | 0:8 | number of its log:15 | key:8 | value:32`
         pages: [[PWord; PAGE]; 2],
     }
 }

@@ -22,7 +22,7 @@ const LEAF: Tag = Tag::new(1);
 
 type Table = [PSlot; SLOTS];
 
-/// A value, and its complement.
+/// A value and its complement, twice.
 type Leaf = [PWord; 4];
 
 /// Two cells, each a slot that leads to a leaf.

@@ -3,8 +3,8 @@
 use wollemi_crashkit::blobs::{Blobs, history};
 use wollemi_crashkit::{Explorer, MemoryModel, Mode, Settings};
 
-/// Explores crashes in every model that the heap claims, with one thread and with several, with recovery before, after
-/// and beside its use.
+/// Explores crashes in the models `power` and `word`, with one thread and with several, with recovery before, after and
+/// beside its use.
 #[test]
 fn nothing_is_lost_or_handed_out_twice() {
     const { assert!(Blobs::CLAIMS_WORD) };

@@ -19,7 +19,7 @@ enum Broken {
     LockForFence,
     /// The push answers before its commit point is durable.
     CommitNotPersisted,
-    /// The node's two words lie in two lines, of which one is written back.
+    /// Of the two lines of a node, only one is written back.
     HalfTheNode,
     /// Recovery sets a flag while it runs, and waits if it finds the flag set. Only two crashes show that.
     RecoveryWaits,
@@ -194,7 +194,7 @@ fn the_whole_one_passes() {
     }
 }
 
-/// The kit finds each fault, and names the missing store.
+/// The kit finds each fault that one crash shows, and names the missing stores.
 #[test]
 fn what_is_broken_is_found() {
     for broken in [
@@ -230,8 +230,8 @@ fn second_crashes_are_looked_at() {
     assert!(failure.message.contains("hangs"), "{failure}");
 }
 
-/// A failing history is shrunk to what is needed: one push and the non-durable stores, and two crashes only where it
-/// takes two.
+/// A failing history is shrunk to what is needed: to one crash, at most two pushes and one non-durable store; or, where
+/// it takes two crashes, to these without any push.
 #[test]
 fn failures_are_shrunk() {
     let shrunk = |broken, threads| {
@@ -271,7 +271,8 @@ fn failures_are_shrunk() {
     assert_eq!((failure.crashes, failure.earlier.len()), (2, 1), "{failure}");
 }
 
-/// After the deadline, the kit judges no image, begins no other history, and shrinks nothing.
+/// When its time is up, the kit judges no image (`stop_at`), shrinks nothing (`shrink_for`), and begins no history
+/// (`budget`).
 #[test]
 fn a_deadline_ends_the_exploration() {
     let history = History {

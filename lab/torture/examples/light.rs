@@ -3,7 +3,7 @@
 //! Takes the arguments of `wollemi-lab torture` that choose histories, and one target: an index that is not an
 //! ablation, `heap`, `log`, with the feature `listed` also `kv` and `disk`, and with `items` also `items`. It does not
 //! shrink failures. Its last line has the number of histories and states. Exit code 0 if it found no failure, 1 if it
-//! found one.
+//! found one, 2 if the arguments are wrong.
 
 use crashkit::blobs::{self, Blobs};
 use crashkit::{Crash, Explorer, History, MemoryModel, Mode, Settings, Subject};

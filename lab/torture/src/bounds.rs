@@ -14,7 +14,8 @@ pub struct Bounds {
     pub steps: usize,
     /// The maximum number of images per crash point.
     pub images: usize,
-    /// One image in this many runs on and crashes again, and so does the image at the end of each process.
+    /// One image in this many runs on and crashes again. (For the log, so does what a kill at the end of a process
+    /// leaves.)
     pub again: u64,
     /// The maximum number of histories.
     pub histories: u64,

@@ -2,10 +2,10 @@
 //! kill but not a loss of power.
 //!
 //! A history is a seeded run of writes, batches, transactions, temporary maps, checkpoints and syncs over the smallest
-//! segments and runs. Calls fail in some of the histories. Before each event of the disk the power fails, and between
-//! stores into the pool the process is killed; the remaining files are opened and judged. A share of the opened
-//! databases continues with a history of its own that begins with the opening, so that rebuilds and replays crash too,
-//! and crashes again.
+//! segments and runs. Calls fail in some of the histories. Before events of the disk, drawn at random, the power fails
+//! or the process is killed, and it is also killed between stores into the pool; the remaining files are opened and
+//! judged. A share of the opened databases continues with a history of its own and crashes again. That history begins
+//! with the opening, so that rebuilds and replays crash too.
 //!
 //! The writes of one thread are in log order, so a crash leaves the state after a prefix of them. After a loss of power
 //! the prefix includes all durable writes, after a kill all writes that have returned. It never includes a write that

@@ -180,7 +180,8 @@ impl Op {
         }
     }
 
-    /// Returns the only database that it concerns; `None` for a transaction, which may concern both.
+    /// Returns the only database that it concerns; `None` for a transaction, which may concern both, and for a
+    /// recovery.
     fn database(&self) -> Option<u8> {
         match self {
             Op::Flush(database)

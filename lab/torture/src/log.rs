@@ -1,9 +1,9 @@
 //! The log of level `disk` ([`log`]) on a disk that loses data and fails ([`crashkit::disk`]).
 //!
-//! A history is a seeded run of appends, waits, drops and closings over the smallest segments. During a sync other
-//! writers append; calls fail in some of the histories. Before each event of the disk the process is killed or the
-//! power fails, and the remaining files are opened and judged (`judge`). A share of the opened logs continues with a
-//! history of its own, which begins with the opening, and crashes again.
+//! A history is a seeded run of appends, waits and drops of old records over the smallest segments. During a sync other
+//! writers append; calls fail in some of the histories. Before each event of the disk the power fails, and the process
+//! is killed; in both cases the remaining files are opened and judged (`explore`). A share of the opened logs continues
+//! with a history of its own, which begins with the opening, and crashes again.
 //!
 //! | file | idea |
 //! |---|---|

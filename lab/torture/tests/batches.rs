@@ -70,8 +70,8 @@ fn other_indexes_hold_the_maps() {
     }
 }
 
-/// Operations, among them the drop of a map, run during each stage of recovery. After a crash in a nearly full pool,
-/// the opening executes batches again with no more room than before.
+/// Operations, among them the drop of a map, run during recovery. After a crash in a nearly full pool, the opening
+/// executes batches again with no more room than before.
 #[test]
 fn recovery_and_full_pools_are_met() {
     let reopened = (0..150).filter(|seed| seed % 3 == 2);

@@ -1,8 +1,8 @@
 //! DPTree survives crashes in every phase of its merges: pairs, metadata, flip, collection, and the recovery after
 //! each.
 //!
-//! On the kit's media a DPTree is as [small](DpTreeOptions::SMALL) as it can be and merges inline, so that most of
-//! these histories' crash points lie inside merges.
+//! Under the kit a DPTree has its [smallest options](DpTreeOptions::SMALL) and merges in the writer's thread, so that
+//! most of these histories' crash points lie inside merges.
 
 mod common;
 
@@ -52,7 +52,7 @@ fn value(random: &mut Random) -> Bytes {
     bytes[..len].into()
 }
 
-/// The maximum number of images of one mutant judged in one history.
+/// The maximum number of images of one mutant judged in one history, before a second crash and again after it.
 const IMAGES: u64 = 2000;
 
 /// Returns a history that begins with nearly full or nearly empty leaves, so that its merges split or consolidate them.

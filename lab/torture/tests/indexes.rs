@@ -44,8 +44,8 @@ fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
 }
 
 /// After any crash, every index and ablation holds what was acknowledged, holds each operation in flight entirely or
-/// not at all, and continues to work. Crashes meet every structure modification that it has. (`dptree` counts
-/// DPTree's.)
+/// not at all, and continues to work. Crashes meet every structure modification that it has. (The tests `dptree` and
+/// `bwtree` count those of DPTree and of P-BwTree.)
 #[test]
 fn what_was_acknowledged_is_there() {
     for &kind in IndexKind::ALL {

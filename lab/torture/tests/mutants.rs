@@ -10,7 +10,7 @@ use wollemi_torture::batches::{self, Batches};
 use wollemi_torture::history;
 use wollemi_torture::map::{OfIndex, Op};
 
-/// The maximum number of images of one mutant judged in one history.
+/// The maximum number of images of one mutant judged in one history, before a second crash and again after it.
 const IMAGES: u64 = 2000;
 
 /// Runs the mutants of a subject against this many histories of one to four threads. Mutants of persists that the table

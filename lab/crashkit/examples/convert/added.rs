@@ -130,11 +130,11 @@ impl<M: Media, S: Step> BLink<M, S> {
     }
 }
 
-/// Reports live objects to the heap. The left sibling reports a node; the first node of the level above reports the
-/// first of a level.
+/// Reports live objects to the heap. The left sibling reports a node; the first node of the level above, or for the top
+/// level the root, reports the first of a level.
 pub struct Tracer;
 
-// SAFETY: it reports the entries that count and then the sibling: all links that readers follow.
+// SAFETY: each record is reported by the leaf in which it counts, each node as said above: all that readers reach.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         KIND

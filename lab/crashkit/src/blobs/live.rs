@@ -223,8 +223,8 @@ impl Live {
     }
 }
 
-/// Returns the name of a root. They differ in length, so that their entries take different parts of a line, or several
-/// lines.
+/// Returns the name of a root. The names differ in length, so that the roots' entries take different parts of a line,
+/// or several lines.
 fn name(number: u8) -> Vec<u8> {
     vec![b'a' + number; 1 + 60 * usize::from(number)]
 }

@@ -3,8 +3,9 @@
 use crate::Random;
 
 /// Returns ways to make choices, given the number of ways for each ([`Medium::choices`](super::Medium::choices)): all
-/// of them if there are at most `max`. Otherwise the oldest of all, the newest of all, some in which one lags behind or
-/// leads all others, and some drawn at random.
+/// of them if there are at most `max`. Otherwise it returns `max` of them, but at least two: the oldest of all, the
+/// newest of all, and some drawn at random, among them those in which one lags behind or leads all others, and those
+/// that change between newest and oldest at one place.
 pub fn images(ways: &[usize], max: usize, random: &mut Random) -> Vec<Vec<usize>> {
     let all = ways.iter().try_fold(1usize, |all, &ways| all.checked_mul(ways));
     if all.is_some_and(|all| all <= max) {

@@ -10,8 +10,8 @@ use crate::log::{EventKind, EventLog, LogEvent};
 use crate::model::{Tracker, Volatile};
 use crate::report::Failure;
 
-/// Of the places that `aim` draws in a history, a hunt looks for a mutant after a kill at this many, and after a crash
-/// or a kill at half as many others.
+/// In each history of a hunt, `aim` draws this many places, at which a mutant's walk continues after a kill. It also
+/// continues after a crash or a kill at about half as many other places, drawn at random.
 pub(super) const PLACES: u64 = 9;
 
 impl<S: Subject> Explorer<S> {

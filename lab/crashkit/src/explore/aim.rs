@@ -1,10 +1,10 @@
 //! The places where a hunt kills the process: in the middle of work that random kills would rarely hit.
 //!
-//! Each line of source that stores something is equally likely to be drawn, however often it stores: a flip that comes
-//! once in a hundred operations as often as an entry of a log. The run after a kill there starts from that store, which
-//! is visible but not durable. A third of the places are at stores of the file whose persist is hunted, and a third at
-//! stores to memory that this persist writes back, in this run or in one after its crash: these show the absence of a
-//! persist by which recovery after a kill makes durable what the killed process stored.
+//! Each line of source that stores something is equally likely to be drawn, however often it stores: one that stores
+//! once in a hundred operations as often as one that stores in each of them. The run after a kill there starts from
+//! that store, which is visible but not durable. A third of the places are at stores of the file whose persist is
+//! hunted, and a third at stores to memory that this persist writes back, in this run or in one after a crash of it:
+//! these show the absence of a persist by which recovery after a kill makes durable what the killed process stored.
 
 use crate::Lacks;
 use crate::choose::{LineSet, Random};
@@ -145,7 +145,7 @@ mod tests {
         };
         let met = (0..20).filter(|&seed| places(&log, 0, "", None, 4, &mut Random(seed)).contains(&121));
         assert!(met.count() > 10);
-        // A random choice would rarely stop between stores to one line; a third of the places are such.
+        // A random choice would rarely hit a store to this line; a third of the drawn places do.
         let line = LineSet::from_iter([30 / 8]);
         let at_line = |seed| places(&log, 0, "", Some(&line), 3, &mut Random(seed));
         assert!((0..20).all(|seed| at_line(seed).iter().any(|place| (24 * 2..32 * 2).contains(place))));

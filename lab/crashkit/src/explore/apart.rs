@@ -2,8 +2,8 @@
 //!
 //! A thread keeps state between histories: the guards that it has taken decide when the heap's memory is reused.
 
-/// Flushes after which nothing of an earlier history waits for its epoch: two for the epoch, and as many again for what
-/// one flush does not reach.
+/// Flushes after which nothing of an earlier history waits for its epoch. Retired memory is freed two epochs later,
+/// each flush tries to advance the epoch, and one flush frees only a part of what may be freed.
 const FLUSHES: usize = 16;
 
 /// Runs `run` to its end in a thread that has run nothing else.

@@ -1,7 +1,7 @@
 //! Runs a history of several threads again and again, with aimed preemptions (`schedule::aimed`).
 //!
-//! Crash points are examined from the moment the first thread is stopped until all have resumed; answers and dirty
-//! reads are judged from the beginning to the end.
+//! Crash points are examined from the moment at which the first thread is stopped until all stopped threads have ended
+//! their operations; answers and dirty reads are judged from the beginning to the end.
 
 use super::panics::caught;
 use super::{Explorer, NOTHING_RAN, Run, Start};
@@ -15,20 +15,21 @@ use std::ops::Range;
 /// Maximum number of images judged per run.
 const IMAGES: u64 = 200;
 
-/// Maximum number of threads that run one after the other before all resume.
+/// Maximum number of legs of a plan that is no relay: threads that run one after the other before all resume.
 pub(super) const MAX_LEGS: u32 = 3;
 
 /// Number of plans tried to find a failure with few preemptions.
 const PLANS: u32 = 48;
 
-/// One in this many plans is a relay.
+/// Of each this many plans, the first is a relay.
 const RELAY: u32 = 4;
 
 /// A run along a plan, what it scouted, and the range of events within the plan's legs.
 type Steered<S> = (Run<S>, Scouted, Option<Range<usize>>);
 
 impl<S: Subject> Explorer<S> {
-    /// Carries a history out with as many aimed preemptions as the settings ask for, one or a few in each run.
+    /// Runs a history as often as the settings ask for, each time with an aimed preemption of a few legs, or with a
+    /// relay.
     pub(super) fn preempt(&mut self, history: &History<S::Op>) -> Result<(), Box<Failure>> {
         if history.threads < 2 || self.settings.aimed == 0 || self.is_late() {
             return Ok(());
@@ -37,7 +38,7 @@ impl<S: Subject> Explorer<S> {
         let (_, scouted, _) = self.steered(history, seed, Plan::default())?;
         let mut random = Random(!seed);
         for number in 0..self.settings.aimed {
-            // Plans of one leg come first: a failure that they find takes the fewest preemptions.
+            // Apart from relays, plans of one leg come first: a failure that they find takes the fewest preemptions.
             let legs = 1 + number * MAX_LEGS / self.settings.aimed;
             let plan = match number % RELAY {
                 0 => scouted.relay(&mut random),

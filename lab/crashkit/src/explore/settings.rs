@@ -13,10 +13,10 @@ pub struct Settings {
     pub seed: u64,
     /// Bytes of memory.
     pub memory: u64,
-    /// Maximum number of accesses of one run; a run with more hangs.
+    /// Maximum number of accesses of one run; a run with more counts as hanging.
     pub steps: u64,
-    /// Maximum number of images of a crash point that are judged exhaustively. If there are more, the strategies'
-    /// images and a sample are judged.
+    /// Maximum number of images of a crash point that are judged one by one. If there are more, the strategies' images
+    /// and a sample are judged as well.
     pub exhaustive: usize,
     /// Images sampled at a crash point that has too many.
     pub samples: usize,

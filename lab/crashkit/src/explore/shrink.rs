@@ -1,4 +1,4 @@
-//! Shrinking: reduces a failure to the smallest that still fails.
+//! Shrinking: makes a failure smaller, as long as it still fails.
 //!
 //! 1. *The image.* As soon as one fails, lines get their newest version one by one; lines that must lag get the newest
 //!    version that still fails. Every store still withheld is needed for the failure.
@@ -8,7 +8,8 @@
 //!    complements). All of this is repeated until nothing more can be left out, or the attempts or the time
 //!    (`Settings::shrink_for`) are used up.
 //!
-//! I1 The result fails with the same settings, perhaps with another message.
+//! I1 The result fails with the same settings, except perhaps with fewer crashes allowed, and perhaps with another
+//!    message.
 
 use super::Explorer;
 use super::image::Probed;

@@ -1,6 +1,6 @@
 //! Freed memory: it holds poison, and an access to it is a finding.
 //!
-//! I1 A word is freed from when the allocator may hand it out again until the next draft that covers it.
+//! I1 A word is freed from the moment at which the allocator may hand it out again until the next draft that covers it.
 //! I2 Only the memory of the run holds poison. No log contains it, so crash images hold the earlier content.
 
 use super::Crash;
@@ -50,7 +50,8 @@ impl Crash {
             let state = &self.0.lines[line];
             let covered = offset <= line * LINE && (line + 1) * LINE <= offset + len;
             if !covered && state.touched.load(Relaxed) != self.run() {
-                // Poison in a part would decide the content of the other part.
+                // To write poison into a part of the line, the media would have to choose the content of the other
+                // part, which the run has not touched.
                 continue;
             }
             state.touched.store(self.run(), Relaxed);

@@ -1,4 +1,5 @@
-//! The calls of the media: each call of the structure under test touches or saves its line, and is logged.
+//! The calls of the media. A read touches its line first, and a change saves it first. While a run is recorded, stores,
+//! drafts, write-backs, locked instructions and fences are logged, and loads of what another thread stored last.
 
 use super::{AccessKind, Crash, MAX_TURNS, Point};
 use crate::log::{EventKind, LogEvent, Named, Site, StoreKind};
@@ -34,8 +35,8 @@ impl Crash {
         }
     }
 
-    /// Returns what a thread sees in a word, if that is not what memory holds. Logs that it depends on another thread's
-    /// store.
+    /// Returns the current thread's own non-temporal store to a word, if no other thread sees it yet. Logs a load if
+    /// another thread stored into the word last: the operation may then depend on a store that a crash loses (`dirty`).
     #[cold]
     #[inline(never)]
     #[track_caller]
@@ -79,7 +80,8 @@ impl Crash {
         let place = self.touch_for_store(word);
         self.event(EventKind::Locked);
         self.drain();
-        // An exchange that only takes a mark away depends on nothing that it finds.
+        // An exchange that changes only bits that recovery ignores, or takes a lock, depends on no store that matters
+        // after a crash.
         if kind == StoreKind::Plain && self.0.threaded.load(Relaxed) {
             self.shared_load(word);
         }
@@ -91,8 +93,10 @@ impl Crash {
     }
 }
 
-// SAFETY: one OS thread at a time uses the media, so every order is kept; each access is the atomic operation of the
-// same name. It promises only the durability of the model, against which it is tested.
+// SAFETY: one OS thread at a time uses the media, so every order is kept. Each access is the atomic operation of the
+// same name, except that between logical threads a non-temporal store is kept aside, where its own thread alone sees
+// it, up to that thread's next fence or exchange (`drain`). The media promises only the durability of the model,
+// against which it is tested.
 unsafe impl Media for Crash {
     const TAKES_TURNS: bool = true;
     const REUSES_AT_ONCE: bool = true;

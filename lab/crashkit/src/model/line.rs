@@ -59,7 +59,7 @@ impl Volatile {
     }
 }
 
-/// Maximum number of contents of one line that are tried one by one.
+/// Maximum number of combinations of the words' prefixes of one line that are tried one by one (model `word`).
 const MAX_VERSIONS: usize = 64;
 
 /// Maximum number of non-temporal stores to one line that are combined freely.
@@ -131,8 +131,8 @@ impl Line {
         ignored
     }
 
-    /// Returns the contents that the line may have: the base first, the visible one last. Contents that differ only in
-    /// bits that recovery ignores count once; `coin` chooses which.
+    /// Returns the contents that the line may have: the base first, the visible one last, unless it is that of an
+    /// earlier version. Contents that differ only in bits that recovery ignores count once; `coin` chooses which.
     pub(crate) fn versions(&self, base: Content, mode: Mode, coin: u64) -> Vec<Version> {
         if self.stores.is_empty() && self.past_cache.is_empty() {
             return vec![Version {
@@ -163,7 +163,8 @@ impl Line {
         versions.list
     }
 
-    /// Adds any prefix of each word's stores: as many combinations as the maximum allows, the extremes first.
+    /// Adds any prefix of each word's stores: all combinations if these are no more than the maximum, otherwise the
+    /// extremes and the prefixes of the line's stores.
     fn add_by_words(&self, versions: &mut Versions) {
         let mut counts = [0; 8];
         let nth: Vec<(usize, usize)> = self

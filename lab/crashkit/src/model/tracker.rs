@@ -78,7 +78,8 @@ impl Tracker {
     }
 
     /// Returns the place in the log of the newest store to a word that recovery may depend on, if a crash may lose it.
-    /// (No other thread sees non-temporal stores that wait for a fence.)
+    /// (Non-temporal stores do not count: other threads see one only after the fence that makes it durable, or after a
+    /// locked instruction, which does so on x86-64.)
     pub(crate) fn pending_store(&self, word: u32) -> Option<u32> {
         let line = self.lines.get(&(word / 8))?;
         let mut stores = line.stores.iter().rev();
@@ -154,7 +155,7 @@ impl Tracker {
         }
     }
 
-    /// Applies a kill: non-temporal stores that were seen become durable, and write-backs under way are never fenced.
+    /// Applies a kill: non-temporal stores become durable, and write-backs under way are never fenced.
     fn kill(&mut self, base: &mut impl Base) {
         for thread in 0..self.threads.len() as u32 {
             self.thread(thread).written_back.clear();
@@ -267,7 +268,7 @@ impl Tracker {
     }
 
     fn settle(&mut self, number: u32, base: &mut impl Base) {
-        // A line keeps its count of stores for as long as a write-back may refer to it.
+        // A settled line stays in the map: a write-back under way may refer to its count of stores (`gone`).
         if self.lines.get(&number).is_some_and(Line::is_settled) {
             base.unsettled(number, false);
         }

@@ -1,8 +1,8 @@
 //! Swaps two publications.
 //!
 //! The steps of a thread from one fence to the next within an operation are one publication, or prepare one. Two
-//! consecutive ones are swapped if no other thread acts meanwhile and they store no common word. The new log is that of
-//! a program that does the second first.
+//! consecutive ones are swapped if no other thread acts meanwhile, each stores something, and they store no common
+//! word. The new log is that of a program that does the second first.
 //!
 //! Operations that [go together](crate::Subject::goes_with) happen in any order, so among them only the making of
 //! objects is swapped with the step after it.
@@ -38,8 +38,8 @@ pub(super) fn swapped(log: &EventLog, site: Site) -> (EventLog, Vec<Range<usize>
         if let Some(end) = second {
             let from = events.len();
             let (first, second) = (&log.events[start..place], &log.events[place..end]);
-            // A store that takes a mark of the first away stays after the store of the mark: earlier, it would store
-            // the whole word.
+            // A store of the second that clears a mark (link-and-persist) which the first has set stays behind the
+            // first: before it, the clearing store would store the whole word.
             let (unmarks, second): (Vec<&LogEvent>, Vec<&LogEvent>) =
                 second.iter().partition(|event| unmarks(first, event));
             events.extend(second);

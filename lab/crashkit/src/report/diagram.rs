@@ -2,7 +2,7 @@
 //!
 //! A step is relevant if it is the beginning or the answer of an operation, a store or a load of a word that one thread
 //! stores and another touches meanwhile, or the fence after it. The diagram starts at the beginning of the earliest
-//! operation that is in flight when the failing one begins.
+//! operation that was in flight when one of those under way at the failure began.
 
 use super::shown;
 use crate::log::{EventKind, EventLog, LogEvent, StoreKind};
@@ -82,7 +82,7 @@ pub(crate) fn preemptions(log: &EventLog, place: usize) -> u32 {
     count
 }
 
-/// Returns the beginning of the earliest operation that was in flight when the operation at `place` began.
+/// Returns the beginning of the earliest operation that was in flight when one of those under way at `place` began.
 fn start(log: &EventLog, place: usize) -> usize {
     let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
     let mut earliest: BTreeMap<u32, usize> = BTreeMap::new();

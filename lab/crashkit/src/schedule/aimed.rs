@@ -11,7 +11,7 @@
 //!    stopped after each of its stores into such words, and each time the other carries out one operation.
 //! 4. *Settle.* All threads that were stopped end their operations. The rest of the history runs as in the scout's run.
 //!
-//! I1 Threads do not switch between these moments, except where one waits for another.
+//! I1 Threads switch only at these moments, between operations, and where one waits for another.
 
 use crate::Random;
 use crate::log::Site;
@@ -39,7 +39,7 @@ struct Step {
 /// The accesses that the scout's run recorded.
 #[derive(Default)]
 pub(crate) struct Scouted {
-    /// By source line: the accesses of words that another thread touches later, if one of the two stores.
+    /// By source line: the accesses of words that another thread touches later, if some thread stores into the word.
     by_site: BTreeMap<(Site, AccessKind), Vec<Step>>,
     /// For each of these words, the last access by each thread.
     last: HashMap<usize, BTreeMap<u32, u64>>,
@@ -96,8 +96,8 @@ impl Scouted {
         })
     }
 
-    /// Draws a relay: a thread is stopped after each of its stores into shared words from one on, and another carries
-    /// out an operation there; `None` if threads share no words.
+    /// Draws a relay: a thread is stopped after each of its stores into shared words from a drawn one on, and another
+    /// carries out an operation there; `None` if no thread stores into a word that another touches later.
     pub(crate) fn relay(&self, random: &mut Random) -> Option<Plan> {
         let stores = self
             .by_site
@@ -160,7 +160,7 @@ struct Leg {
     until: Until,
 }
 
-/// When a leg ends.
+/// When a leg ends: as given here, when its thread waits for another, or after [`MAX_OPERATIONS`].
 #[derive(Clone, Copy, Debug)]
 enum Until {
     /// This many operations have ended.

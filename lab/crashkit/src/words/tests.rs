@@ -9,7 +9,7 @@ use std::time::Duration;
 ///
 /// | test | property |
 /// |---|---|
-/// | `agrees_with_a_model` | hundreds of operations of one thread, without crashes, answer as a `BTreeMap` does |
+/// | `agrees_with_a_model` | hundreds of operations of one thread, before any crash, answer as a `BTreeMap` does |
 /// | `survives_crashes` | after each crash of one thread and of its recovery, everything acknowledged is kept |
 /// | `survives_races` | two and three threads answer in some order, and nothing that a crash could take back |
 /// | `misses_each_persist` | without any one of its write-backs and fences, some image is wrong |

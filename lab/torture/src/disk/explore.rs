@@ -77,7 +77,7 @@ impl Explorer<'_> {
         Ok(history)
     }
 
-    /// Crashes before each event, and at the recorded kills.
+    /// Crashes before a share of the events, and at the recorded kills.
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
         let mut medium = history.base.clone();
         let mut kills = history.kills.iter().peekable();

@@ -25,7 +25,7 @@ pub struct CrashState {
 #[derive(Clone, Copy)]
 pub struct Draw {
     pub steps: usize,
-    /// The first number that no value has.
+    /// The greatest number that a value has; 0: there is no value.
     pub next: u64,
     /// Whether disk calls may fail.
     pub faults: bool,
@@ -46,7 +46,7 @@ pub struct History {
     pub kills: Vec<Kill>,
     /// The pool after a clean close.
     pub closed: Option<Image>,
-    /// The first number that no value has.
+    /// The greatest number that a value has.
     pub next: u64,
     pub sync_sites: Vec<Site>,
     pub reached: BTreeMap<&'static str, u64>,
@@ -222,7 +222,7 @@ pub fn run(
     Ok(history)
 }
 
-/// The first number that no value has, and the named events with their counts.
+/// The greatest number that a value has, and the named events with their counts.
 type Used = (u64, BTreeMap<&'static str, u64>);
 
 /// Uses an opened database, and closes it.

@@ -6,7 +6,7 @@ use pmem::pool::Uuid;
 use pmem::{Memory, Pool, PoolOptions};
 use wollemi::{Error, OnDisk, Options};
 
-/// The id of every tortured pool.
+/// The id of the tortured pools. (`damage` also makes a pool with the next id.)
 pub const ID: u128 = 0xdb;
 
 /// The size of a pool in bytes.

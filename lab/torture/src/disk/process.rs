@@ -30,7 +30,7 @@ pub struct Process {
     pub notes: Arc<Mutex<Notes>>,
     /// Keys written since everything was last durable.
     pub touched: BTreeSet<(String, Vec<u8>)>,
-    /// The first number that no value has.
+    /// The greatest number that a value has.
     pub next: u64,
     /// Named events of interest, and how often each occurred.
     pub reached: BTreeMap<&'static str, u64>,

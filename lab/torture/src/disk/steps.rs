@@ -244,7 +244,7 @@ impl Process {
         Ok(())
     }
 
-    /// Makes the temporary map `OTHER`, or writes to it.
+    /// Makes the temporary map `OTHER` unless it exists, and writes to it.
     fn make(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let kind = *random.pick(&[IndexKind::Roart, IndexKind::Woart, IndexKind::Clht]);
         let now = self.now();
@@ -281,7 +281,7 @@ impl Process {
         Ok(())
     }
 
-    /// Builds `OTHER` from sorted pairs.
+    /// Builds `OTHER` from sorted pairs, unless it exists.
     fn build(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let now = self.now();
         if now.0.contains_key(OTHER) {

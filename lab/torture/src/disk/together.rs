@@ -1,8 +1,8 @@
 //! Several threads at once: each writes its own keys, one write after the other, and reads those of the others. Their
 //! interleaving depends on the machine. Each answer is recorded with the number of disk events before it.
 //!
-//! A loss of power may take back a suffix of a thread's writes, but no acknowledged immediate one, and no immediate one
-//! that a thread has read.
+//! A loss of power may take back a suffix of a thread's writes, but no acknowledged immediate one, no immediate one
+//! that a thread has read, and none that the thread made before a sync of its own that has returned.
 
 use super::notes::Trouble;
 use super::pool::{ID, draw_options, pool};

@@ -63,7 +63,7 @@ pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: O
     }
 }
 
-/// Makes one of `threads` threads only read one key, to which every third operation of the other threads writes.
+/// Makes one of `threads` threads only read one key, to which about a third of the other threads' operations write.
 pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     let mut random = Random(seed.rotate_left(11));
     let keys: Vec<Bytes> = ops.iter().filter_map(|op| op.key().cloned()).collect();

@@ -73,7 +73,7 @@ fn shown(live: &Live) -> Result<BTreeMap<Place, Shown>, String> {
 }
 
 /// Checks that the next unique is larger than those given before: than those of all items in the map, including dropped
-/// ones, and than the number of edits, since the first unique is 1 and only a crash skips some.
+/// ones, and than the number of uniques `given`, since the first is 1 and none is given twice.
 fn check_next_unique(live: &Live, database: u8, given: u64) -> Result<(), String> {
     let raw = live.raw(database)?;
     let largest = raw.items.iter().map(|(_, header)| header.unique).max();

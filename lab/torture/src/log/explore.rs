@@ -51,7 +51,7 @@ impl Explorer<'_> {
         self.explore(&history, 1, &mut random)
     }
 
-    /// Crashes before each event.
+    /// Crashes before each event; in a history after a crash, before a share of the events.
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
         self.report.note_syncs(&history.sync_sites);
         let mut medium = history.base.clone();

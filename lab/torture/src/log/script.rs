@@ -266,7 +266,7 @@ impl Process {
         }
     }
 
-    /// Checks that a failed log refuses every call and acknowledges nothing more.
+    /// Checks that a failed log refuses appends and acknowledges nothing more.
     fn check_failed(&self) -> Result<(), Trouble> {
         let (durable, appended) = (self.log.durable(), self.log.appended());
         let refuses = self.log.append(&[]).is_err() && self.log.appended() == appended;

@@ -105,7 +105,9 @@ impl Truth {
             .map_or(self.keep, |last| self.records[last].end)
     }
 
-    /// Opens a crash state, which must hold at least `least` records, and compares them. Returns their number.
+    /// Opens the log of a crash state, which must hold at least `least` records, and compares them. If the log's
+    /// creation had not returned, removes what it has left and creates the log. Returns the log and the number of its
+    /// records.
     pub fn open<D: Disk>(
         &self,
         disk: Arc<D>,

@@ -19,8 +19,9 @@ pub fn whole_and_variants() -> impl Iterator<Item = IndexKind> {
     whole().chain([IndexKind::RoartStreaming, IndexKind::RoartWithoutInline])
 }
 
-/// Returns the index to explore in a model. ROART's inline leaf arrays rely on the order in which stores to a line
-/// become durable; in the model `word`, ROART without them takes its place.
+/// Returns the index to explore in a model. In the model `word`, ROART without inline leaf arrays takes the place of
+/// the indexes that do not claim that model (ROART and P-CLHT): they rely on the order in which stores to a line become
+/// durable.
 pub fn claimed(kind: IndexKind, mode: Mode) -> IndexKind {
     if mode == Mode::Word && !kind.claims_word() {
         return IndexKind::RoartWithoutInline;

@@ -25,7 +25,8 @@ const ABOVE: &[&str] = &[
     "-> N4 above N256",
 ];
 
-/// A node is inserted above a copy of another, whose prefix is part of it; and the reverse.
+/// A node is inserted above another, which is copied because its prefix is stored in it and becomes shorter; and the
+/// reverse.
 const ABOVE_COPY: &[&str] = &[
     "N4 -> N4s",
     "N16 -> N16 + N4",
@@ -184,7 +185,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         IndexKind::Clht => &[TABLES],
         IndexKind::Hot => &[HOT],
         IndexKind::Masstree => &[MASSTREE],
-        // The test `dptree` counts DPTree's merges.
+        // The tests `dptree` and `bwtree` count the modifications of DPTree and of P-BwTree.
         _ => &[],
     };
     parts.concat()
