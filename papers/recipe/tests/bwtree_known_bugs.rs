@@ -1,4 +1,4 @@
-//! Bugs of published P-BwTrees, each as a property.
+//! Bugs of published P-BwTrees, and possible ones of this implementation, each as a property.
 
 mod amid;
 
@@ -163,9 +163,10 @@ fn the_longest_keys_are_parted() {
     assert_eq!(settled(store.index().heap()).objects, EMPTY);
 }
 
-/// The first removal of these keys, from the last one on, after which the root is a leaf again.
+/// Number of keys of an index whose root is to be lowered.
 const KEYS: u64 = 24;
 
+/// The number of the key whose removal makes the root a leaf again, if keys are removed from the last one down.
 fn lowers_root() -> u64 {
     let (store, mut model) = filled::<Small<Stepping>>(0..KEYS);
     let is_leaf = || settled(store.index().heap()).objects == EMPTY;
@@ -177,7 +178,7 @@ fn lowers_root() -> u64 {
     (0..KEYS).rev().find(lowers).expect("at last")
 }
 
-/// An index whose root is removed with this key.
+/// An index whose root will be lowered by the removal of this key.
 fn about_to_lower(last: u64) -> (amid::Stepped<Small<Stepping>>, Entries) {
     let (store, mut model) = filled::<Small<Stepping>>(0..KEYS);
     for number in (last + 1..KEYS).rev() {
@@ -314,7 +315,7 @@ fn stopped_at(kind: ThreadStep, nth: usize, then: impl Fn() + 'static, change: i
 /// Keys behind all others, so that the only leaf splits.
 const MORE: std::ops::Range<u64> = 100..109;
 
-/// Inserts more keys and removes them, except for the last removals, from the one on that removes the new leaf.
+/// Inserts more keys, and removes this many of them, from the last one down.
 fn grow_and_shrink(index: &Small<Stepping>, removals: usize) {
     for number in MORE {
         assert!(index.insert(&key(number), b"8 bytes!").expect("room"));

@@ -172,8 +172,9 @@ impl<F: Fn() + Sync> Edit for RemoveAfter<F> {
     }
 }
 
-/// A node hangs below one of two entries, and the other one is removed while the node's lock is held: so the node
-/// moves to the one above, which takes over the rest of the node. That one is locked once.
+/// A node hangs from a node of two entries. While a writer holds the lower node's lock, the other of the two entries is
+/// removed, so that the node moves up: it hangs from the node above the former parent. The writer then locks that one,
+/// once.
 #[test]
 fn a_parent_that_moved_up_is_locked_once() {
     let pool = Pool::anonymous(&PoolOptions::default(), pmem::Hardware::detect()).expect("a pool");

@@ -95,15 +95,16 @@ fn strings() {
     let text = |rig: &Rig, text: &str| rig.cost(|index| index.insert(text.as_bytes(), VALUE));
     assert_eq!(text(&rig, "a long key"), (3, 2), "in the line of the kinds");
     assert_eq!(text(&rig, "b long key"), (4, 2));
-    // Below the same slice: the border of the new layer, two leaves' links, the new leaf, and the entry's link.
+    // Below the same slice: two lines of the new layer's border, which has the old leaf's link and the new value, and
+    // the entry's link.
     assert_eq!(
         text(&rig, "a long kex"),
         (2 + 1, 2),
-        "both end in the new layer: in place"
+        "the new key ends in the new layer: its value is in place"
     );
 }
 
-/// RECIPE Fig. 4c: at most 3 write-backs and 5 fences per insert of random integers; here at most 3 of each.
+/// RECIPE Fig. 4c: 3 write-backs and 5 fences per insert of random integers; here at most 3 of each.
 #[test]
 fn random_integers_on_average() {
     let mut random = Random::new(7);
@@ -119,7 +120,7 @@ fn random_integers_on_average() {
     assert!(write_backs <= 3 * count && fences <= 3 * count);
 }
 
-/// RECIPE Fig. 4d: at most 4 write-backs and 7 fences per insert of strings of 24 bytes; here at most 3 of each.
+/// RECIPE Fig. 4d: 4 write-backs and 7 fences per insert of strings of 24 bytes; here at most 4 and 3.
 #[test]
 fn random_strings_on_average() {
     let mut random = Random::new(7);

@@ -1,4 +1,4 @@
-//! Bugs of published P-Masstrees, each as a property.
+//! Bugs of published P-Masstrees, and possible ones of this implementation, each as a property.
 
 mod amid;
 

@@ -16,9 +16,9 @@ use wollemi_recipe::Part;
 /// The steps at which a thread can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Before a load, while the thread has not reached a lock.
+    /// Before a load, until the thread first takes a lock.
     Load,
-    /// Before a load of a lock, while the thread has not reached one that it takes.
+    /// Before a load of a lock, until the thread first takes one.
     LoadLock,
     /// Before a store to a word that other threads can see.
     Store,
@@ -159,8 +159,8 @@ fn assert_repaired_once(store: &Tree, model: &Entries, len: usize) {
 /// The prefix lengths to try: stored whole in a node, and not.
 const LENGTHS: [usize; 4] = [1, 5, 7, 40];
 
-/// The stores after the first step of either SMO, which stores the pointer, clears its mark, and then stores the
-/// prefix.
+/// Numbers of the stores before which a crash leaves either SMO between its steps. The first store is that of the
+/// pointer, the second clears the pointer's mark, and the third stores the prefix.
 const STORES_BETWEEN: [usize; 2] = [2, 3];
 
 /// A crash after the first step of a split leaves a prefix that is too long.
@@ -231,7 +231,7 @@ fn crashes_follow_crashes() {
         store = image;
         model.insert(new, VALUE.to_vec());
         if parting % 4 == 0 {
-            // During the repair: again as before it.
+            // A crash before the first store of the repair, too.
             store = crash_before_store(&store, 1, || _ = repairs(&store, len));
         }
         store.compare(&model);

@@ -93,8 +93,8 @@ impl Rig {
         self.steps_to(&self.objects(), change)
     }
 
-    /// The steps of a change on these objects and new ones: stores, by object and offset, marked if they need not be
-    /// durable; and the lines that a fence makes durable, those of new objects as one.
+    /// The steps of a change on these objects and new ones: stores, by object and offset (`note` for those that need
+    /// not be durable); and the lines that a fence makes durable, those of new objects as one.
     fn steps_to(&self, objects: &[Object], change: impl FnOnce(&Rig)) -> Vec<String> {
         let name = |address: usize| {
             let place = |object: &Object| {
@@ -168,7 +168,8 @@ fn a_removal_is_one_store() {
     assert_eq!(steps, ["store node+40", "persist node+0"]);
 }
 
-/// The pointer under byte 7 of the root, which is in its key byte's place after half a line of header.
+/// The pointer under byte 7 of the root, an N256: its pointers begin after a line of header and count, in the order of
+/// key bytes.
 const SWING: [&str; 2] = ["store root+120", "persist root+64"];
 
 /// The prefix in the node's header.

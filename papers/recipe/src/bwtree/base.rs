@@ -206,8 +206,8 @@ impl<'g> BaseRef<'g> {
         &self.bitmaps[self.bitmaps.len() / 2 + i / 64]
     }
 
-    /// Whether an entry of a leaf was removed, before a later head recorded another removal. The removal was durable
-    /// in an earlier head, so nothing depends on whether this word is.
+    /// Whether the flag of a leaf's entry says that its pair was removed. The head that named the pair was durable
+    /// before the flag was set, so nothing depends on whether the flag is durable.
     #[inline(always)]
     pub(super) fn is_gone<M: Media>(&self, media: &M, i: usize) -> bool {
         self.gone_word(i).peek(media) >> (i % 64) & 1 != 0

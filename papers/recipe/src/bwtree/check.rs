@@ -147,7 +147,8 @@ impl<M: Media, const FULL: usize> Check<'_, M, FULL> {
     }
 }
 
-/// A partial base must lie below a mark, and a base below no mark must be complete.
+/// A base must be partial if and only if the mark of a split or a merge lies on it. Below a split's mark some entries
+/// must not count; of any other base all must count or, if it is not partial, none.
 fn check_mark<M: Media>(page: &Page<'_>, heap: &heap::Access<M>) -> Result<(), Fault> {
     let (base, mark) = page.ground(heap)?;
     let is_part = kind(base.link) == Kind::Apart;

@@ -25,9 +25,9 @@ impl<T> Content<'_, T> {
 }
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Replaces a node's chain by a base; returns `false` if another writer was faster. Any modification marked by
-    /// its head must be complete. In a full pool, a leaf whose pairs are all removed gives back whatever it can
-    /// without memory.
+    /// Replaces a node's chain by a base; returns `false` if another writer was faster, or the node is frozen. Any
+    /// modification marked by its head must be complete. In a full pool, a leaf whose pairs are all removed loses its
+    /// deltas and records without memory ([`drop_removed`](Writer::drop_removed)).
     pub(super) fn consolidate(&self, page: Page<'a>) -> Result<bool, Error> {
         if kind(page.head) == Kind::Frozen {
             return Ok(false);
@@ -114,7 +114,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     }
 
     /// Completes an unfinished modification of a node, shortens its chain, and splits or removes the node if it has
-    /// become too large or too small.
+    /// become too large or too small. If `wasteful`, it replaces even a short chain.
     pub(super) fn tend(&self, cell: Link, mut wasteful: bool) -> Result<(), Error> {
         let media = self.media();
         let mut tries = art::Tries::default();

@@ -1,5 +1,6 @@
 //! The helping mechanism (RECIPE's Condition #2): a modification of several nodes is a sequence of compare-and-swaps,
-//! each durable before the next, and the next writer to a node with an unfinished one completes it first.
+//! each durable before the next, and the next writer to a node with an unfinished one completes it first. (A remove
+//! does so only at a frozen node: otherwise it just names its pair in the head, which stays a mark.)
 //!
 //! | modification | 1 | 2 | 3 |
 //! |---|---|---|---|
@@ -8,8 +9,8 @@
 //! | lower root | `Frozen` on the only child, with its new cell | the link to the root | |
 //!
 //! A mark as head means that the modification may not be complete; a delta above a mark means that it is. So a writer
-//! that finds a mark as head calls [`Writer::help`], which continues at the missing step; it makes no difference
-//! whether the thread that began is slow or was ended by a crash.
+//! that finds a mark as head, and is to put something above it, calls [`Writer::help`], which continues at the missing
+//! step; it makes no difference whether the thread that began is slow or was ended by a crash.
 //!
 //! **A step is not done twice.** The helper loads the parent's head, then checks that the mark is still its node's
 //! head, and publishes in the parent only over the loaded head. If the mark was there in between, and the parent has
@@ -31,7 +32,7 @@ use pmem::{Draft, Link, Media, PSlot, PWord, PersistBatch, Purpose, persist_scop
 pub(super) const LONG_INNER: u16 = 4;
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
-    /// Number of children at which an inner node merges with its left sibling.
+    /// An inner node with at most this many children is merged with its left sibling.
     pub(super) const SPARSE: usize = FULL / 8;
 
     /// Completes the modification whose mark is the node's head.
@@ -93,8 +94,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(range)
     }
 
-    /// Publishes a delta or mark without children of its own, above the node's head; returns `None` if another writer
-    /// was faster. Costs 2 write-backs (and one for each further line of the bounds), and 2 fences.
+    /// Publishes a delta or mark above the node's head, whose `cell`, if any, is reachable already; returns `None` if
+    /// another writer was faster. Costs 2 write-backs (and one for each further line of the bounds), and 2 fences.
     pub(super) fn publish_range(
         &self,
         page: Page<'a>,

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! A chain's link states how many deltas and marks lie above the base (`depth`) and, in a head, which of the chain's
-//! pairs was removed last (`gone`, 0 for none): the base's entry `gone - 1`, or the delta of a depth above
-//! [`FIRST_DELTA`]. [`ALL_GONE`], in a head or behind deltas, means that no entry of the base counts any more.
+//! pairs was removed last (`gone`, 0 for none): the base's entry `gone - 1`, or, for a `gone` above [`FIRST_DELTA`],
+//! the delta of depth `gone - FIRST_DELTA`. [`ALL_GONE`], in a head or behind deltas, means that no entry of the base
+//! counts any more.
 
 use pmem::{Link, Tag};
 
@@ -171,7 +172,7 @@ pub(super) fn is_emptied(link: Link) -> bool {
     kind(link) != Kind::Apart && info(link) >> DEPTH_BITS == ALL_GONE
 }
 
-/// The same link with that statement.
+/// The same link, saying that no entry of the base counts.
 pub(super) fn emptied(link: Link) -> Link {
     with_gone(link, ALL_GONE)
 }
@@ -181,7 +182,8 @@ pub(super) fn with_gone(head: Link, gone: u16) -> Link {
     head.with_tag(tag(kind(head), gone << DEPTH_BITS | info(head) & MAX_DEEP))
 }
 
-/// Whether a node with this head has an unfinished structure modification: its next writer completes that first.
+/// Whether a node with this head may have an unfinished structure modification: its next writer, unless it removes a
+/// pair from a node that is not frozen, completes that first.
 #[inline(always)]
 pub(super) fn is_mark(head: Link) -> bool {
     matches!(kind(head), Kind::Split | Kind::Merge | Kind::Frozen)

@@ -24,9 +24,10 @@
 //! | removal of a node | #2 | (1) its head: frozen; then (2) the left sibling's, merged; then (3) the parent's |
 //! | lower root | #2 | (1) its only child's head: frozen; then (2) the link to the root |
 //!
-//! Each store is durable before the next (`PSlot::publish_if`: the slot is marked until it is, and a thread that
-//! loads a marked slot persists it). Between the steps of a modification a mark is the node's head; the next writer
-//! to the node completes it (`help`), after a crash as well as beside a slow writer. So no recovery is needed.
+//! Each store is durable before the next (`PSlot::publish_if`: the slot is marked until it is, and a thread that loads
+//! a marked slot persists it). Between the steps of a modification a mark is the node's head; the next writer to the
+//! node that puts something there completes the modification (`help`), after a crash as well as beside a slow writer.
+//! So no recovery is needed.
 //!
 //! **Removed pairs.** A remove must succeed in a full pool, so it is not a delta: besides the chain's depth, the head
 //! itself names the pair that was removed last. The next writer to the node first sets the pair's flag, which is
@@ -87,8 +88,8 @@ persistent! {
     }
 }
 
-/// A P-BwTree in a heap, under a root of its own, whose nodes split when they have more than `FULL` entries: 8 to
-/// 1000. The pool does not record this number, and works with any.
+/// A P-BwTree in a heap, under a root of its own, whose nodes split when they have more than `FULL` entries. `FULL`
+/// must be from 8 to 1000. The pool does not record it, and works with any.
 #[derive(Debug)]
 pub struct BwTree<M: Media = Hardware, const FULL: usize = 64> {
     heap: Access<M>,
@@ -124,7 +125,7 @@ fn draft_root<'e, 'h, M: Media>(
 }
 
 impl<M: Media, const FULL: usize> BwTree<M, FULL> {
-    /// The heap, for reads.
+    /// The heap, for a P-BwTree.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
         // SAFETY: readers here hold a guard, that of the caller or, in a check, their own; they follow only roots and
         // slots. Writers retire only what they have unlinked themselves.

@@ -6,7 +6,7 @@
 //!
 //! pair       0 next   8 prefix  16 word  24 gone              a delta of a leaf
 //!
-//! range      0 next   8 cell   16 lengths of `from` (16 bits), of what is spare (16 bits), of `to`
+//! range      0 next   8 cell   16 lengths of `from` (16 bits), of spare bytes (16 bits), of `to`
 //!                                      (32 bits, all ones for none)
 //!           24 from, to                                       a delta of an inner node, or a mark
 //! ```
@@ -69,7 +69,8 @@ pub(super) fn spare_len(lengths: u64) -> usize {
 }
 
 /// Drafts an object, with a tail of this length. In a full pool it uses a longer chunk if one is free, and passes the
-/// number of spare bytes to `make`. So an object that has shrunk can be replaced, whatever chunks it has freed.
+/// number of spare bytes to `make`. So an object can be replaced by a shorter one even if only chunks of its old length
+/// are free.
 pub(super) fn draft_to_fit<'e, 'h, T: Persistent, M: Media>(
     heap: &'h Heap<M>,
     tail: usize,

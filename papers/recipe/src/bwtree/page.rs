@@ -1,7 +1,8 @@
 //! Nodes as of one load of their cell, and the lookup of a key in the chain.
 //!
 //! I1 A chain is constant, except for the flags of pairs that its head, or an earlier one, has named as removed. So
-//!    everything that a walk finds was there together when the head was loaded, or was removed since.
+//!    everything that a walk of the chain finds was there together when the head was loaded, and only pairs that were
+//!    removed since may be missing.
 //! I2 A mark lies directly on a base. Anything above a mark came after the modification was complete.
 //! I3 The depths of a chain's links descend.
 
@@ -243,8 +244,8 @@ impl<'g> Page<'g> {
     }
 }
 
-/// Maximum number of siblings that a walk passes on one level: siblings without a separator are those of unfinished
-/// splits.
+/// Maximum number of siblings that a descent passes, on all levels together. In a sound pool, the siblings without a
+/// separator are those of unfinished splits, which are few.
 const MAX_SIBLINGS: usize = 100_000;
 
 /// Descends to the node of a level for an aim, or to one left of it; returns `None` if the tree is lower.

@@ -9,7 +9,7 @@ use index::Value;
 use index::codec::SearchKey;
 use pmem::{Fault, Media};
 
-/// Maximum number of siblings that a walk passes.
+/// Maximum number of steps of a walk: only a cycle of siblings takes more.
 const MAX_SIBLINGS: usize = 100_000;
 
 impl<M: Media, const FULL: usize> BwTree<M, FULL> {

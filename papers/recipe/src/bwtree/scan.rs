@@ -69,7 +69,8 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
             let Some(high) = content.high else {
                 return Ok(());
             };
-            // The sibling may have been merged, and split again, since: it may begin anywhere up to there.
+            // The sibling begins there: a cell's `low` never changes. In a damaged pool the bound still keeps the keys
+            // in order.
             lower = Bound::Included(high);
             page = Page::load(&self.heap, content.right)?;
             if page.level != 0 || page.high(&self.heap)?.is_some_and(|(next, _)| next <= high) {
@@ -131,7 +132,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
         Ok(from..to.max(from))
     }
 
-    /// The number of leading pairs, all those whose keys are `before`.
+    /// The number of pairs whose keys are `before`, which are the first ones.
     fn partition(&self, items: &[PairWords], before: impl Fn(&[u8]) -> bool) -> Result<usize, Fault> {
         let (mut from, mut to) = (0, items.len());
         while from < to {

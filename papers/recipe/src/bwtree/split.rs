@@ -12,7 +12,7 @@ use heap::Error;
 use index::codec::PairWords;
 use pmem::{Link, Media, Purpose, persist_scope};
 
-/// The share of pairs that a node at the end of all keys keeps: ascending keys leave nodes nearly full.
+/// The share of entries that the last node of a level keeps: ascending keys leave nodes nearly full.
 const BEHIND: (usize, usize) = (7, 8);
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {

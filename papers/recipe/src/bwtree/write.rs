@@ -5,8 +5,9 @@
 //! 3. *Put*: complete an unfinished modification of the leaf (`help`). The delta, and its record, become durable;
 //!    then one compare-and-swap of the head commits (Condition #1). *Remove*: one compare-and-swap of the head names
 //!    the pair, so that it needs no memory.
-//! 4. If the head has changed meanwhile, the edit starts over. A record that was made for it is reused, so that a
-//!    writer of long values has no longer window than others.
+//! 4. If the head has changed meanwhile, the edit starts over. A record that was made for it is reused if the value is
+//!    still the same, so that with long values no more time passes between loading the head and publishing over it than
+//!    with short ones.
 //! 5. A chain that has become long, or holds much that no longer counts, is replaced (`consolidate`).
 
 use super::aim::Aim;
@@ -31,7 +32,8 @@ pub(super) struct Writer<'a, M: Media, const FULL: usize> {
     pub(super) guard: &'a Guard,
 }
 
-/// Length from which on a record is not kept for the chain's sake, in bytes.
+/// Length in bytes from which on a record that was replaced or removed causes its chain to be replaced at once: until
+/// then the chain keeps the record.
 const LARGE: usize = 1024;
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
@@ -121,8 +123,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         descend(self.heap, top, Aim::to(key.bytes), 0)?.ok_or_else(|| damaged("root of a tree", top).into())
     }
 
-    /// Sets the key's value; returns [`Missed`] if another writer was faster: `spare` is then the record, if there is
-    /// one. Costs 2 write-backs and those of the record, and 2 fences.
+    /// Sets the key's value; returns [`Missed`] if the edit must start over. If another writer was faster, `spare` is
+    /// then the record, if there is one. Costs 2 write-backs and those of the record, and 2 fences.
     fn put(
         &self,
         page: Page<'a>,
@@ -200,8 +202,8 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         Ok(Ok(()))
     }
 
-    /// Removes the pair at this position of the chain; returns [`Missed`] if another writer was faster. Costs 1
-    /// write-back and 1 fence, and as many again if the previously removed pair must be flagged first.
+    /// Removes the pair at this position of the chain; returns [`Missed`] if another writer was faster, or the leaf is
+    /// frozen. Costs 1 write-back and 1 fence, and as many again if the previously removed pair must be flagged first.
     fn remove(&self, page: Page<'a>, pair: PairWords, position: u16) -> Result<Result<(), Missed>, Error> {
         let media = self.media();
         if kind(page.head) == Kind::Frozen {
@@ -274,7 +276,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
 /// Number of deltas above a leaf's base at which a writer replaces the chain.
 pub(super) const LONG: u16 = 8;
 
-/// Whether all of a base counts and no pair of it was removed.
+/// Whether a chain is only a base, all of whose entries count, and none of whose pairs was removed.
 pub(super) fn is_whole<M: Media>(media: &M, head: Link, base: &BaseRef<'_>) -> bool {
     kind(head) == Kind::Base && gone(head) == 0 && !base.is_emptied() && base.gone_count(media) == 0
 }

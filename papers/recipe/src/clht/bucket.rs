@@ -12,8 +12,8 @@
 //! that it makes count, in the same line: stores to a line become durable in order, so one write-back and one fence
 //! serve both.
 //!
-//! A reader loads the word, the key, the value, and the word again. If it is the same, the pair was there at that
-//! moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value changes in
+//! A reader loads the word, the key, the value, and the word again. If the word is unchanged, the pair was there at
+//! that moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value changes in
 //! place only while the word is marked, and a thread that finds the mark persists the line.
 
 use super::{damaged, hash, tag};
@@ -49,7 +49,7 @@ persistent! {
 pub(super) struct State(Link);
 
 impl State {
-    /// The state of a new bucket with these pairs, of which no reader has seen another version.
+    /// The state of a new bucket with these pairs. Its version is 0, since no reader has seen the bucket before.
     pub(super) fn of(pairs: &[Filling]) -> State {
         let empty = State(Link::NULL);
         let filled = pairs.iter().enumerate();
@@ -310,7 +310,7 @@ impl Bucket {
         'again: loop {
             let state = self.state(media);
             for slot in 0..SLOTS {
-                // Nothing depends on the keys of other pairs.
+                // Peeked, not loaded: nothing depends on the keys of other pairs.
                 let word = if state.is_record(slot) {
                     Some(key.hash)
                 } else {
@@ -328,7 +328,8 @@ impl Bucket {
                     return Ok(Ok(pair));
                 }
             }
-            // A pair that changes its form moves, and its slot may hold another key at once.
+            // A pair that changes its form moves to another slot, perhaps to one searched before: a miss counts only if
+            // the word is unchanged.
             if self.state(media) == state {
                 return Ok(Err(state));
             }
@@ -374,7 +375,7 @@ impl Bucket {
     /// Replaces the value in a slot, whose form stays. The caller holds the lock. Costs 1 write-back and 1 fence.
     pub(super) fn update<M: Media>(&self, slot: usize, value: Stored, state: State, media: &M) {
         persist_scope(media, Purpose::Node, |batch| {
-            // The mark is stored before the value, and means nothing without it.
+            // The mark is stored before the value. If a crash leaves the mark alone, nothing has changed.
             let marked = self.word.publish_link::<LinkAndPersist, M>(media, state.0);
             self.values[slot].store(value.bits(), &batch);
             let marked = marked.join(&batch);
@@ -383,8 +384,8 @@ impl Bucket {
         });
     }
 
-    /// Stores the word, which must not make a slot count that did not. The caller holds the lock. Costs 1 write-back
-    /// and 1 fence.
+    /// Stores the word, which must not make a slot count that did not count before. The caller holds the lock. Costs 1
+    /// write-back and 1 fence.
     pub(super) fn set<M: Media>(&self, state: State, media: &M) {
         let _durable = self
             .word

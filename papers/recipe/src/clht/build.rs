@@ -62,8 +62,8 @@ impl<M: Media> Clht<M> {
         })
     }
 
-    /// Builds a directory, with tables of these pairs, one for each slot, and makes it durable. Costs the lines of
-    /// all of them, and a fence for each.
+    /// Builds a directory, with a table for each slot that has pairs among these, and makes all of it durable. Costs
+    /// the lines of all objects, and a fence for each; one more for each table with overflow buckets.
     pub(super) fn build_directory(
         &self,
         pairs: &[Placed],

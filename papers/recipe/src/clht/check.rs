@@ -11,7 +11,8 @@ use index::{Faults, MAX_KEY, MAX_VALUE};
 use pmem::{Fault, Link, Media, Offset};
 use std::collections::BTreeSet;
 
-/// A place among the tables: the number of directories above, and their slots, as the first bits of a hash.
+/// A place among the tables: the number of directories above, not counting the root, and their slots, as the first bits
+/// of a hash.
 #[derive(Clone, Copy)]
 struct Range {
     depth: usize,
@@ -27,7 +28,7 @@ impl Range {
 impl<M: Media> Clht<M> {
     /// Every detectable fault.
     pub(super) fn check_all(&self) -> Faults {
-        // Beside writers its reports may be wrong, but the guard keeps the objects that it reads unchanged.
+        // Beside writers its reports may be wrong, but the guard keeps the objects that it reads from being reused.
         let _guard = heap::pin();
         let mut faults = Faults::default();
         let all = Range { depth: 0, prefix: 0 };

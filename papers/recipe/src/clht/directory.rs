@@ -7,7 +7,8 @@
 //! ```
 //!
 //! I1 A slot changes under the directory's lock, by one store.
-//! I2 A directory below the root whose slots are all null is unlinked by the thread that emptied the last one.
+//! I2 A directory below the root whose slots are all null is unlinked by the thread that emptied the last one. If a
+//!    crash comes before that, it stays.
 
 use super::{damaged, tag};
 use heap::{Access, Error, Heap};
@@ -20,7 +21,7 @@ use pmem::{
 pub(super) const FANOUT: usize = 16;
 
 /// Maximum number of directories on the way to a table, not counting the root. They consume all bits of a hash but
-/// eight, and tables grow no more.
+/// eight; below them a table of the largest size grows no more.
 pub(super) const DEEPEST: usize = 14;
 
 persistent! {

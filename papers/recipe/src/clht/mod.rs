@@ -8,8 +8,8 @@
 //! |---|---|---|---|---|
 //! | insert into a bucket with room | #1 | the bucket's word (`bucket`) | nothing: the pair is in its line | its line |
 //! | insert that takes an overflow bucket | #1 | the word of the bucket before it | the new bucket | that word's line |
-//! | update | #1 | the value's word; if its form changes, the bucket's word | the record, if it is one | the line |
-//! | removal | #1 | the bucket's word; of an overflow bucket's last pair, the word before | nothing | the line |
+//! | update | #1 | the value's word; if its form changes, the bucket's word | a new record or bucket | the line |
+//! | removal | #1 | the bucket's word; of an overflow bucket's last pair, the word before it | nothing | the line |
 //! | rehashing, directory, shrinking (SMO) | #1 | the slot that leads to the table | the new table | the slot's line |
 //!
 //! So a read sees the state before such a store or the one after it, and nothing half done. After a crash there is

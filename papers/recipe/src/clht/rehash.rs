@@ -6,10 +6,11 @@
 //!
 //! | what | when | replacement |
 //! |---|---|---|
-//! | grow | as many overflow buckets as buckets, or a bucket without further versions | a table four times as large |
-//! | | the table has the largest size | a directory of tables |
-//! | shrink | fewer keys than half its buckets | a table a quarter as large |
-//! | | no keys | nothing: a null slot |
+//! | grow | as many overflow buckets as buckets | a table four times as large |
+//! | | the same, and the table has the largest size | a directory of tables |
+//! | renew | a bucket has used up its versions | a table of the same size |
+//! | shrink | [`RUN`] bare buckets in a row, and fewer keys than half the buckets | a table a quarter as large |
+//! | | the same, and no keys | nothing: a null slot |
 //! | collapse | a directory whose slots are all null | a null slot |
 
 use super::bucket::Bucket;
@@ -23,7 +24,8 @@ use heap::Error;
 use index::Guard;
 use pmem::{Fault, Link, LinkAndPersist, Locked, Media, PSlot};
 
-/// Number of bare buckets in a row, from one that has become bare on, at which a thread checks the whole table.
+/// If this many buckets in a row are bare, from one on that a write has just made bare, the writer checks the whole
+/// table.
 const RUN: usize = 32;
 
 /// A table with all of its home buckets locked, and its contents.
@@ -36,7 +38,7 @@ struct Closed<'g, M: Media> {
 }
 
 impl<M: Media> Clht<M> {
-    /// Replaces the table for a hash by a larger one, if it has as many overflow buckets as buckets.
+    /// Replaces the table for a hash by a larger one or a directory, if it has as many overflow buckets as buckets.
     pub(super) fn grow(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
         let place = self.locate(hash)?;
         let size = match is_segment(place.link) {
@@ -51,7 +53,7 @@ impl<M: Media> Clht<M> {
             Some(closed) if closed.overflow.len() >= closed.segment.buckets.len() => {
                 self.replace_table(&place, closed, size, guard)
             }
-            // Another thread has replaced it.
+            // Another thread has replaced it, or the approximate count was too high.
             _ => Ok(()),
         }
     }

@@ -21,7 +21,8 @@ use pmem::{Fault, LINE, Link, Media, Offset, Tag};
 /// Bytes of the smallest table of each ladder.
 const LEAST: [usize; 4] = [128, 192, 256, 384];
 
-/// Maximum size of a table in bytes. It mostly holds as many keys as fit two lines for each bucket: 2,000.
+/// Maximum size of a table in bytes. When such a table has as many overflow buckets as buckets, and becomes a
+/// directory, it holds about 2,000 keys.
 pub(super) const LARGEST: usize = 384 << 6;
 
 /// Each size is this many times the one below.
@@ -161,7 +162,7 @@ impl<'g> SegmentRef<'g> {
         self.head.hint.store(hint(count, heap), heap.media());
     }
 
-    /// Adds `change` to the number of overflow buckets.
+    /// Adds `change` to the number of overflow buckets, and returns the approximate result.
     pub(super) fn count_overflow<M: Media>(&self, change: i32, heap: &Access<M>) -> u32 {
         let known = self.overflow(heap);
         let count = known.unwrap_or_else(|| self.look_for_overflow(heap.media()));

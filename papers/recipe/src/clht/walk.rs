@@ -2,7 +2,7 @@
 //!
 //! Buckets are in the order of hashes, so a walk goes through a table's buckets, sorts the pairs of a few at a time,
 //! and looks for the next table by the hash that follows the table's last. A walk goes on reading a table that is
-//! replaced meanwhile: it has everything that was there when the walk reached it.
+//! replaced meanwhile: that table keeps the pairs that it had when it was replaced.
 
 use super::bucket::{Bucket, Filling, SLOTS, Stored};
 use super::locate::Place;

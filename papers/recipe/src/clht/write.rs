@@ -1,4 +1,4 @@
-//! Writes: one line in place, under the lock of its home bucket (RECIPE §6.2).
+//! Writes: a line in place, under the lock of the key's home bucket (RECIPE §6.2).
 //!
 //! A full chain gets another overflow bucket; only afterwards, when the write is done and its lock released, is the
 //! table replaced by a larger one if necessary (`rehash`). So a full pool, which has no room for a larger table,
@@ -28,7 +28,7 @@ enum After {
     Shrink,
 }
 
-/// The result of an edit; `None`: the table was replaced meanwhile.
+/// The result of an edit; `None`: the table or directory was replaced meanwhile, or another writer has made the table.
 type Edited = Option<(Action, After)>;
 
 /// A chain of buckets, searched under the lock of the first.
@@ -70,8 +70,8 @@ impl<M: Media> Clht<M> {
             };
             if let Some((action, after)) = edited {
                 if after != After::Nothing {
-                    // The write is done and stays so, whatever happens here; the next write reports any fault. Nor
-                    // does this use pages set apart for a batch.
+                    // The write is done and stays so, whatever happens here: operations that meet a fault report it.
+                    // This work does not use the pages that are set apart for a batch.
                     let _ = self.heap.sparing_apart(|| match after {
                         After::Nothing => Ok(()),
                         After::Grow => self.grow(key.hash, guard),
@@ -81,7 +81,7 @@ impl<M: Media> Clht<M> {
                 }
                 return Ok(action);
             }
-            // A table is condemned, and its successor is not published yet.
+            // A table or directory is condemned, and its successor may not be published yet.
             self.heap.media().wait(turn);
             turn = turn.saturating_add(1);
         }
@@ -350,7 +350,7 @@ impl<M: Media> Clht<M> {
             }
             _ => bucket.set(left, media),
         }
-        // The pair is removed, likewise.
+        // The pair is removed, whatever happens to its record in a damaged pool.
         let _ = self.retire_record(&found.pair, guard);
         Ok(match chain.home.state(media).is_bare() {
             true => After::Shrink,

@@ -21,9 +21,8 @@ pub(super) struct NewNode {
     height: u16,
 }
 
-/// The objects that a write makes: a leaf of the key with this value, if any, which is then [`Item::New`] of 0; then
-/// the nodes, each [`Item::New`] of its number, counting on. Nodes hang from later ones, the last one from the slot
-/// that commits.
+/// The objects that a write makes, numbered from 0 on for [`Item::New`]: a leaf of the key with this value, if any, and
+/// then the nodes. Each object but the last hangs from a later one, and the last one from the slot that commits.
 #[derive(Debug, Default)]
 pub(super) struct Made<'v> {
     pub(super) leaf: Option<&'v [u8]>,
@@ -31,8 +30,8 @@ pub(super) struct Made<'v> {
 }
 
 impl Made<'_> {
-    /// Adds a plan's node to the objects to be made, and returns its item; if the plan has only one entry, returns
-    /// that one's.
+    /// Adds a plan's node to the objects to be made, and returns its item; if the plan has only one entry, makes no
+    /// node and returns the entry's item. A node of leaves has height 1, any other this `height`.
     pub(super) fn add(&mut self, plan: Plan, height: u16) -> Item {
         if plan.len() == 1 {
             return plan.item(0);

@@ -15,9 +15,9 @@
 //!  a copy of the node above, which takes the branch: parent pull-up; and so on, if that one is full
 //! ```
 //!
-//! **Where pull-ups end.** With keys that part one after the other (prefixes of each other, say) all nodes on the
-//! path may be full, and each insert would copy all of them. After [`MAX_PULLS`] the branch stays below, in an
-//! intermediate node, which then takes later ones. Heights only guide inserts, so that one may be too low there.
+//! **Where pull-ups end.** With keys that part one after the other (prefixes of each other, say) all nodes on the path
+//! may be full, and each insert would copy all of them. After [`MAX_PULLS`] the branch stays below, in an intermediate
+//! node, which then takes later ones. So a height recorded further up may be too low; heights only guide inserts.
 
 use super::build::Made;
 use super::layout::MAX_ENTRIES;
@@ -36,8 +36,7 @@ use pmem::{Locked, Media};
 const MAX_PULLS: usize = 8;
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Edits an absent key, which differs at `position` from the leaf at the end of the path, and not before from any
-    /// key on its path.
+    /// Edits an absent key, which first differs at `position` from the leaf at the end of the path.
     pub(super) fn edit_absent(
         &self,
         path: &Path<'a>,
@@ -103,7 +102,7 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(Action::Put))
     }
 
-    /// Adds the key to the node of that step, whose paths are given.
+    /// Adds the key to the node of that step; `plan` is the node's, without its slots.
     fn insert_into(
         &self,
         path: &Path<'a>,
@@ -225,7 +224,8 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 }
 
-/// Whether a branch of a node of this height is pulled up into the node above, if this many branches are replaced.
+/// Whether a branch of a node of this height is pulled up into the node above, if the insert replaces this many nodes
+/// already.
 fn takes_branch(above: &Node<'_>, height: u16, replaced: usize) -> bool {
     above.height() <= height.saturating_add(1) && (above.shape.count < MAX_ENTRIES || replaced < MAX_PULLS)
 }

@@ -31,14 +31,15 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut tries = Tries::default();
         let mut step = *step;
         loop {
-            // After removals of nodes on the path, the node once above may be one that this thread has locked.
+            // After removals of nodes on the path, the node that was above when the walk passed may be one that this
+            // thread has locked, and would wait for forever.
             if same_object(step.link, child)
                 && let Ok(locked) = self.lock(&step)
                 && same_object(step.slot().load(self.media()), child)
             {
                 return Ok(Parent { step, locked });
             }
-            // It was replaced, or the child has another parent by now.
+            // The parent was replaced, or the child has another one by now.
             loop {
                 if !tries.go_on(Missed::Lost, self.media()) {
                     return Err(damaged("node without a parent", child));

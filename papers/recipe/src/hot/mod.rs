@@ -10,8 +10,8 @@
 //!          masks | partials | slots  ...  `--> leaf
 //! ```
 //!
-//! **RECIPE's conditions**, #1 and #1: every write becomes visible by one store of eight bytes. No inconsistency
-//! needs to be detected or repaired, and readers never restart.
+//! **RECIPE's conditions**: #1, for SMOs as for other writes. Every write becomes visible by one store of eight bytes.
+//! No inconsistency needs to be detected or repaired, and readers never restart.
 //!
 //! | operation | which store | before it |
 //! |---|---|---|
@@ -20,16 +20,16 @@
 //! | update of an eight-byte value | the value, in its leaf | its mark, in the same line |
 //! | update of another value | the link to the new leaf | the leaf, one fence |
 //! | remove | the link to the copy, or to the only other entry, in the slot above | the copy, one fence |
-//! | remove, in a full pool | null, in the leaf's slot | nothing |
+//! | remove of the only key, or in a full pool | null, in the leaf's slot | nothing |
 //!
 //! The conversion: new objects are written back and fenced together before that store (RECIPE fences each of its
 //! stores), the store itself is written back and fenced, and a reader that meets it before that persists it
 //! (link-and-persist).
 //!
-//! **Locks** (ROWEX). A writer locks the node whose slot or copy it makes, then, if that is replaced, the node above,
-//! and so on: from the child upward only. It releases them from the top down, when the store is durable; replaced
-//! nodes are then obsolete, and a writer that waited for one restarts. Readers take no locks: a replaced node's slots
-//! still lead to the same objects.
+//! **Locks** (ROWEX). A writer locks the node that it copies, or in whose slot it stores, then, if that node is
+//! replaced, the one above, and so on: from the child upward only. It releases them from the top down, when the store
+//! is durable; replaced nodes are then obsolete, and a writer that waited for one restarts. Readers take no locks: a
+//! replaced node's slots still lead to the same objects.
 //!
 //! | file | idea |
 //! |---|---|

@@ -17,7 +17,7 @@
 //!    never changes, as no node is ever without a key.
 //! I3 An obsolete node's slots do not change. They still lead to the objects at the time of its replacement.
 //! I4 A slot is null only if a key was removed in a full pool; a node has at least one that is not null. The next
-//!    writer that reaches such a slot replaces the node by a copy without null slots.
+//!    writer that reaches such a slot replaces the node by a copy without null slots, if there is room by then.
 
 use super::layout::{HEAD, MAX_ENTRIES, Masks, Shape, Target, WINDOW, target};
 use super::position::{Position, bit_of, continuation_bit};
@@ -61,7 +61,7 @@ impl<'g> Node<'g> {
             return Err(damaged("link to a node", link));
         };
         let head: &Head = heap.at(head)?;
-        // Slots begin at a multiple of eight: they are the end of a slice of words from the head on.
+        // Slots begin at a multiple of eight: they are the end of a slice of words that begins behind the head.
         let words = heap.slice::<PSlot>(fixed, shape.fixed() / 8 + shape.count)?;
         let word = head.shape.load(heap.media());
         if word as u16 != shape.bits {
@@ -76,7 +76,8 @@ impl<'g> Node<'g> {
         })
     }
 
-    /// The maximum number of nodes on a path below it to a leaf, as far as known: it only guides inserts.
+    /// The maximum number of nodes on a path from this node, which counts, to a leaf. It may be wrong, and only guides
+    /// inserts.
     pub(super) fn height(&self) -> u16 {
         (self.word >> 16) as u16
     }

@@ -58,7 +58,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If no valid node can have this.
+    /// If no valid node can have these branching bits and partial keys.
     pub(super) fn of_ways(node: &Node<'_>) -> Result<Plan, Fault> {
         let mut plan = Plan::empty();
         node.positions(|position| {
@@ -159,8 +159,8 @@ impl Plan {
         self.positions[self.bits - 1 - differ.ilog2() as usize]
     }
 
-    /// Adds an entry beside the branch of `index` that parts there: after it if the entry has the bit set, otherwise
-    /// before it.
+    /// Adds an entry that parts at `position` from the way to `index`: after the [affected](Plan::affected) branch if
+    /// the entry has the bit set, otherwise before it.
     ///
     /// # Errors
     ///

@@ -5,7 +5,8 @@
 //!  two entries or more               a copy, in the slot above; or, where that node has few entries, too, they are
 //!                                    drawn into a copy of it
 //!  one entry                         it takes the node's place: one store, and nothing is built
-//!  none, in a full pool              the node is removed, and the one above has one entry less
+//!  none: the others were removed     the node is removed, and the one above has one entry less
+//!  in a full pool
 //! ```
 //!
 //! In a full pool the slot is emptied instead of building a copy.
@@ -20,8 +21,8 @@ use art::LeafRef;
 use heap::Error;
 use pmem::{Link, LinkAndPersist, Locked, Media};
 
-/// Maximum number of entries after merging a node with the one above: few enough that the next inserts do not split
-/// it again.
+/// A node is merged with the one above if together they have at most this many entries: few enough that the next
+/// inserts do not split the result again.
 const DRAWN_IN: usize = MAX_ENTRIES / 2;
 
 impl<'a, M: Media> Writer<'a, M> {
@@ -83,7 +84,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Replaces a node, whose lock is held, by the plan's.
+    /// Replaces a node, whose lock is held, by the plan's; in a full pool, empties the slot of the removed entry
+    /// instead, unless the plan has only one entry.
     fn shrink(
         &self,
         path: &Path<'a>,
@@ -117,7 +119,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Replaces the node and the one above by a copy of the latter with the entries of both; returns the one above.
+    /// Replaces the node and the one above by a copy of the latter with the entries of both; returns the one above. If
+    /// the root or a node with too many entries is above by now, replaces only the node, and returns `None`.
     fn draw_in(
         &self,
         path: &Path<'a>,

@@ -27,7 +27,7 @@ impl Root {
         heap.at(offset)
     }
 
-    /// Builds the root of an empty index, and the tag of its link.
+    /// Drafts the root of an empty index; returns it with the tag of its link.
     pub(super) fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
         batch: &PersistBatch<'e, 'h, M>,

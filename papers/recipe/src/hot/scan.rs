@@ -21,7 +21,7 @@ use pmem::{Fault, Link, Media, PSlot};
 use std::collections::VecDeque;
 use std::ops::{Bound, Range};
 
-/// Leaves in the queue: about as many as a core overlaps misses.
+/// Number of leaves in the queue: about as many cache misses as a core can overlap.
 const AHEAD: usize = 16;
 
 /// A node on the walk's path: its slots, and those still to be visited.
@@ -55,7 +55,7 @@ impl<'g> Walk<'g> {
         None
     }
 
-    /// The slot after that.
+    /// The slot that [`next`](Walk::next) will return, if the deepest node has one left.
     fn peek(&self) -> Option<&'g PSlot> {
         let frame = self.path.last()?;
         let index = match self.direction {
@@ -165,7 +165,8 @@ impl<M: Media> Hot<M> {
         let path = self.walk(key)?;
         let mut steps = path.steps;
         let bounded = near != Bound::Unbounded;
-        // Null slots have no key to compare with: a leaf beside them does; if there is none, every key is compared.
+        // A null slot leads to no key to compare with, so the nearest live entry is used. If there is none, the scan
+        // covers the whole tree, and compares each key with the bound.
         let mut end = steps[steps.len() - 1].link;
         let last = steps.len() - 1;
         if let (true, Some(node)) = (end.is_null(), steps[last].node)
@@ -197,7 +198,7 @@ impl<M: Media> Hot<M> {
                             Some(node) => Plan::of_ways(&node)?.affected(step.index, position),
                             None => 0..1,
                         };
-                        // The whole branch lies behind a key that has a zero there, or before it.
+                        // The whole branch lies behind the key if the key's bit there is zero, and otherwise before it.
                         match bit(key, position) {
                             false => (affected.start, affected.start),
                             true => (affected.end, affected.end),

@@ -62,8 +62,8 @@ impl<'g> Path<'g> {
         self.steps.len() - 1
     }
 
-    /// The number of the step in or below whose entry a key belongs that first differs at `position` from the leaf at
-    /// the end: the last step that branches before the position, or the root.
+    /// The number of the last step that branches before the position, or of the root. A key that first differs at
+    /// `position` from the leaf at the end belongs in this step's node, or below its entry.
     pub(super) fn deepest_before(&self, position: Position) -> usize {
         let before = |step: &Step<'_>| step.node.is_none_or(|node| node.first() < position);
         self.steps.iter().rposition(before).unwrap_or_default()

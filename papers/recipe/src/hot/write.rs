@@ -1,10 +1,10 @@
-//! Writes: each is an edit of one key (`index::Edit`) under one lock.
+//! Writes: each is an edit of one key (`index::Edit`), decided under the lock of one node.
 //!
 //! 1. Walk down without locks, to a leaf or a null slot (`walk`). The position at which the key first differs from
 //!    that leaf's determines the branch beside which it belongs.
-//! 2. Lock the node whose slot changes or which will be copied, and check again: if it is obsolete, or its slot holds
-//!    something else by now, start over. Nothing else needs to be checked, since a node's branches keep their strings
-//!    (`node`, I2).
+//! 2. Lock the node whose slot changes or which will be copied, and check again: if it is obsolete, start over;
+//!    likewise if the key goes beside a single entry, or that entry changes, and its slot holds something else by now.
+//!    Nothing else needs to be checked, since a node's branches keep their strings (`node`, I2).
 //! 3. Let the edit decide, once.
 //! 4. Lock the other nodes to be replaced, upward; make the new objects durable; one store to one slot commits.
 //! 5. Release the locks from the top down. Replaced nodes are obsolete, and are retired.
@@ -51,7 +51,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Locks a step of a walk; returns [`Missed`] if its slot holds something else by now.
+    /// Locks a step of a walk; returns [`Missed`] if its node is obsolete, or its slot holds something else by now.
     pub(super) fn lock_at(&self, step: &Step<'a>) -> Result<Locked<'a, M>, Missed> {
         let locked = self.lock(step).map_err(|_| Missed::Lost)?;
         match same_object(step.slot().load(self.media()), step.link) {
@@ -125,8 +125,8 @@ impl<'a, M: Media> Writer<'a, M> {
             publish_leaf::<LinkAndPersist, M>(self.heap, step.slot(), LEAF_TAG, self.key, edit.value())?;
             return Ok(Ok(action));
         };
-        // The key may part from the node's keys anywhere, which only a leaf could show: if its way leads to such a
-        // slot, the node is replaced by a copy without them.
+        // The key may part from the node's keys anywhere, and only a leaf could show where. So if the key's way leads
+        // to a null slot, the node is replaced by a copy without null slots, and the edit starts over.
         match self.without_empty(path, node) {
             Ok(()) => {
                 self.retire_all(vec![(locked, step.at, node)]);

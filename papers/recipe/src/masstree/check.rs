@@ -142,7 +142,7 @@ impl<M: Media> Check<'_, M> {
                 return Err(damaged("the entries of a node are out of order", node.link));
             }
             last = Some(slice);
-            // It belongs to the sibling, since a split was interrupted.
+            // The entry belongs to the sibling: a split is unfinished.
             if high.is_some_and(|high| high <= slice.bytes) {
                 continue;
             }

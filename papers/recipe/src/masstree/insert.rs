@@ -17,8 +17,9 @@ pub(super) fn in_place(slice: Slice, value: &[u8]) -> Option<u64> {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Adds an entry for the key, in place of an existing one (`old`). Without a split this costs 2 write-backs, plus
-    /// those of the leaf if there is one, plus one if the entry was used for another kind; and 2 fences.
+    /// Adds an entry for the key, in place of the existing one if there is one (`old`). Without a split this costs 2
+    /// write-backs, plus those of the leaf if there is one, plus one if the entry was used for another kind; and 2
+    /// fences.
     pub(super) fn put(
         &self,
         mut layer: Layer,

@@ -1,8 +1,8 @@
 //! Further layers: for two keys that share a slice and continue after it.
 //!
-//! The new layer has one border for each further slice that they share, and one in which they part. All of it is
-//! durable before the one store that commits: the entry's link, which led to the old key's leaf, then leads to the
-//! layer. The leaf stays as it is, since it contains the whole key.
+//! There is a new border, a layer of its own, for each further slice that they share, and one in which they part. All
+//! of them are durable before the one store that commits: the entry's link, which led to the old key's leaf, then leads
+//! to the uppermost border. The leaf stays as it is, since it contains the whole key.
 
 use super::insert::in_place;
 use super::link::{leaf_tag, node_tag};

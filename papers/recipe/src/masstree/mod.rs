@@ -19,6 +19,7 @@
 //! | update | #1 | the value in place; the link to a new leaf; the permutation, which names another entry |
 //! | remove | #1 | the permutation, which names one entry less |
 //! | new layer | #1 | the link of the entry, which led to a leaf and leads to the layer |
+//! | removal of a layer | #1 | the link of its entry, which leads to the last key's leaf; or the permutation |
 //! | new root of a layer, or a lower one | #1 | the link to the layer |
 //! | split | #3 | (1) the sibling's link; then (2) the permutation; then (3) the parent's permutation |
 //! | removal of an empty node | #3 | (1) the parent's permutation; then (2) the left sibling's link |
@@ -126,7 +127,7 @@ fn draft_root<'e, 'h, M: Media>(
 }
 
 impl<M: Media> Masstree<M> {
-    /// The heap, for reads.
+    /// The heap, for a P-Masstree.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
         // SAFETY: readers here hold a guard, that of the caller or, in a check, their own; they follow only roots and
         // slots. Writers retire only what they have unlinked themselves.

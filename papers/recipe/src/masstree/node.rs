@@ -5,7 +5,7 @@
 //!   8  order      permutation, mark: the commit word of all changes in the node (`order`)
 //!  16  next       the right sibling
 //!  24  kinds      13 times four bits: the kind of each entry's word
-//!  32  low        the smallest slice of the node; constant
+//!  32  low        the lower bound of the node's slices; constant
 //!  40  version    number of overwritten entries; volatile
 //!  48  entries    13 of: slice, word
 //! ```
@@ -332,7 +332,8 @@ impl<'g> NodeRef<'g> {
         Ok(sibling.filter(|sibling| sibling.low(heap.media()) <= slice))
     }
 
-    /// The number of entries below this slice: all, unless a split is unfinished or was interrupted (I5).
+    /// The number of entries below this slice; `None` if all are, as always unless a split is unfinished or was
+    /// interrupted (I5).
     pub(super) fn within<M: Media>(&self, media: &M, high: u64) -> Option<usize> {
         self.look(media, |order| {
             let within = self.before(media, order, high);
@@ -347,8 +348,8 @@ impl<'g> NodeRef<'g> {
     }
 }
 
-/// Descends from a layer's root to the node of this level that covers the slice, or, beside splits, to one left of
-/// it; returns `None` if the root is below that level.
+/// Descends from a layer's root to the node of this level that covers the slice, or, where a split or removal is
+/// unfinished, to one left of it; returns `None` if the root is below that level.
 #[inline(always)]
 pub(super) fn descend<'g, M: Media>(
     heap: &'g Access<M>,

@@ -1,8 +1,8 @@
 //! Lookups: no locks, no restart from the root.
 //!
 //! A reader descends by slices. It may reach a node left of its key's, if a split or a removal is unfinished or was
-//! interrupted there: then it goes right. A result in its own slice counts even there (I5 of `node`), so it only
-//! follows the sibling if its slice is above everything in the node.
+//! interrupted there: then it goes right. An entry with the reader's slice is valid even in that node (I5 of `node`),
+//! so the reader follows the sibling only if its slice is above all entries of the node.
 
 use super::Masstree;
 use super::link::{Target, is_node, level_of, target};

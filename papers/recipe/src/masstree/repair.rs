@@ -83,8 +83,8 @@ impl<'a, M: Media> Writer<'a, M> {
             .commit();
     }
 
-    /// The sibling, if it is the way to a slice. The node's entries that belong to the sibling are removed, durably,
-    /// by then.
+    /// The sibling, if it is the way to a slice. Before it is returned, the node's entries that belong to it are
+    /// removed durably.
     #[inline]
     pub(super) fn right_of(&self, node: NodeRef<'a>, slice: u64) -> Result<Option<NodeRef<'a>>, Fault> {
         let Some(right) = node.right(self.heap, slice)? else {

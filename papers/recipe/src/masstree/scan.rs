@@ -190,7 +190,7 @@ impl<'g, M: Media> Scan<'g, '_, M> {
         Ok(())
     }
 
-    /// Continues after the last border of the innermost layer; returns `false` if that was the layer's last.
+    /// Continues with the next border of the innermost layer; returns `false` if there is none.
     fn go_on(&mut self) -> Result<bool, Fault> {
         let media = self.index.heap.media();
         let Some(mut frame) = self.frames.pop() else {

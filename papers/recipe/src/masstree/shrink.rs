@@ -20,8 +20,8 @@ use heap::Error;
 use pmem::{LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Removes an empty border that is not the first of its layer, and returns the object that may be removable as a
-    /// result.
+    /// Removes an empty border that is not the first of its layer, unless it is the first of several children. Returns
+    /// the border, locked, that may be removable as a result.
     pub(super) fn remove_node(
         &self,
         layer: &mut Layer,
@@ -89,7 +89,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Locks the left sibling of a node whose lock the caller holds; returns `None` if there is none.
+    /// Locks the left sibling of a node whose lock the caller holds; returns `None` if it is not found.
     fn lock_left(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<Option<LockedNode<'a, M>>, Error> {
         let low = node.low(self.media());
         let mut tries = Tries::default();

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Each step is durable before the next. The splitter holds the node's lock until after (2) and the sibling's until
-//! after (3): these show a writer that it is at work (`repair`).
+//! after (3): these locks show another writer that the splitter is at work (`repair`).
 
 use super::link::{LEVELS, level_of, node_tag};
 use super::locate::{Layer, LockedNode, Writer};
@@ -42,8 +42,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(if to_the_right { sibling } else { border })
     }
 
-    /// Steps (0) to (2), for a node whose lock the caller holds. Keys that come in ascending order (`ascends`) leave
-    /// the node full. Costs a write-back for each used line of the sibling, 2 more, and 3 fences.
+    /// Steps (0) to (2), for a node whose lock the caller holds. If keys come in ascending order (`ascends`), the node
+    /// keeps all entries but one. Costs a write-back for each used line of the sibling, 2 more, and 3 fences.
     fn split(&self, node: NodeRef<'a>, order: Order, ascends: bool) -> Result<LockedNode<'a, M>, Error> {
         let media = self.media();
         let at = self.parting(node, order, ascends)?;

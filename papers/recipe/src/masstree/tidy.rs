@@ -9,7 +9,7 @@ use heap::Error;
 use pmem::{LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Removes the border if it is empty, its layer if it has at most one key left, and so on upward.
+    /// Removes the border if it is empty, its layer if that has at most one key left, and so on upward.
     pub(super) fn tidy(&self, mut layer: Layer, border: LockedNode<'a, M>) -> Result<(), Error> {
         let media = self.media();
         let mut next = Some(border);
@@ -23,8 +23,9 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Removes a layer whose only node is this border: if it has no key, its entry in the layer above is removed; if
-    /// it has one, whose leaf contains the whole key, the entry leads to the leaf again. Returns the border above.
+    /// Removes a layer whose only node is this border: if it has no key, its entry in the layer above is removed; if it
+    /// has one, whose leaf contains the whole key, the entry leads to the leaf again. A layer whose only key has its
+    /// value in place stays. Returns the border above, locked.
     fn remove_layer(
         &self,
         layer: &mut Layer,
@@ -78,8 +79,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }))
     }
 
-    /// Descends from a node that has lost a child: while the node has only one left, and is the layer's root, the
-    /// child becomes the root. Returns the border at the end, which may be empty.
+    /// Descends from a node that has lost a child: while the node has only one left, goes on to that child, and makes
+    /// it the root if the node is the layer's root. Returns the border at the end, locked, which may be empty.
     pub(super) fn lower(
         &self,
         layer: &mut Layer,

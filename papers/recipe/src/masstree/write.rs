@@ -1,4 +1,4 @@
-//! Writes: each is an edit of one key (`index::Edit`) under one lock.
+//! Writes: each is an edit of one key (`index::Edit`), decided under the lock of the key's border.
 //!
 //! 1. Find the key's border (`locate`), without locks; on the way, repair the leftovers of a crash (`repair`).
 //! 2. Lock it. If it was removed, start over; if its sibling covers the key by now, go there.

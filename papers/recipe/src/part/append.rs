@@ -1,6 +1,6 @@
-//! Non-SMOs (RECIPE §6.4): appending a child, committed by one store, or removing one by one store.
+//! Non-SMOs (RECIPE §6.4): appending a child or removing one; one store commits either.
 //!
-//! All of it happens under the node's lock. An appended child is durable already.
+//! The caller holds the node's lock. The leaf that is appended is durable already.
 
 use super::node::Node;
 use art::{InnerRef, Kind, child_tag, index_word, naming, with_byte};
@@ -11,7 +11,7 @@ fn change<M: Media>(word: &VWord, media: &M, by: i64) {
 }
 
 impl<'g> Node<'g> {
-    /// Whether a child for `byte`, which has none yet, can be appended.
+    /// Whether a child can be appended for a byte that has none yet.
     pub(super) fn has_room<M: Media>(&self, media: &M) -> bool {
         match self.0 {
             InnerRef::N4(node) => self.meta(media).count() < node.slots.len(),
@@ -70,7 +70,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Empties an entry: "a single atomic store". Costs 1 write-back and 1 fence.
+    /// Empties the pointer in `slot`, that of the child for `byte` or, without a byte, `ends`: "a single atomic store".
+    /// Costs 1 write-back and 1 fence.
     pub(super) fn clear<M: Media>(&self, media: &M, slot: &PSlot, byte: Option<u8>) -> Durable {
         match (self.0, byte) {
             (InnerRef::N48(node), Some(_)) => change(&node.live, media, -1),

@@ -1,7 +1,7 @@
 //! Objects under construction: each is written, written back and fenced before anything leads to it.
 //!
-//! RECIPE fences after each store that is written back, so each new object has a fence of its own. (A shared one
-//! would suffice: that is ROART's minimally ordered split.)
+//! RECIPE fences after each store that is written back, so each new object of a write has a fence of its own. (A shared
+//! one would suffice: that is ROART's minimally ordered split.) Objects of a bulk load share the fence of their batch.
 
 use super::node::{Header, Meta, N4, N16, N48, N256};
 use super::prefix::Prefix;
@@ -107,7 +107,7 @@ impl Inner for N256 {
     }
 }
 
-/// Builds a root: an N256 of level 0, whatever children it has. On failure they are left.
+/// Builds a root: an N256 of level 0, whatever children it has. If the heap has no room, `children` keeps them.
 pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,

@@ -1,8 +1,8 @@
 //! Finding the place of a write: the descent that compares every byte.
 //!
-//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer that
-//! has compared them all may therefore lock the node later and still be right; only its children may have changed
-//! meanwhile, and whether the node is obsolete.
+//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer that has
+//! compared them all may therefore lock the node later and still be right. Meanwhile its children and its prefix may
+//! have changed, and it may have become obsolete.
 
 use super::node::Node;
 use super::{AppendOnly, Writer};
@@ -66,8 +66,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Compares the key with the bytes of the node at `link` from `depth` to its level; returns `None` if a
-    /// concurrent change emptied the nodes on the way.
+    /// Compares the key with the bytes of the node at `link` from `depth` to its level; returns `None` if the prefix no
+    /// longer fits, or if a concurrent change emptied the nodes on the way to a leaf.
     fn compare(
         &self,
         node: Node<'_>,

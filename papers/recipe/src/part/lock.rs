@@ -1,8 +1,8 @@
 //! Locks: write exclusion (ROWEX), and the metadata that the first holder after a restart rebuilds.
 //!
 //! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child upward only,
-//! here and everywhere, so that waits cannot form a cycle. A child's lock is only tried after its parent's. An
-//! obsolete node refuses its lock; a writer that meets one starts over from the root.
+//! here and everywhere, so that waits cannot form a cycle. A thread that holds a parent's lock does not wait for a
+//! child's, but tries it. An obsolete node refuses its lock; a writer that meets one starts over from the root.
 
 use super::node::{Meta, Node};
 use super::{Writer, locate};
@@ -46,7 +46,7 @@ impl<'g> Node<'g> {
         header.prefix.settle(media);
         let slots = self.slots();
         slots.iter().for_each(|slot| _ = slot.settle(media));
-        // The counter's mark indicates this, so it is cleared afterwards.
+        // Only the counter's mark shows that the last entry is torn (`is_torn`), so the mark is cleared afterwards.
         if let Some((entry, (byte, slot))) = self.counted(media).enumerate().last()
             && slot.peek(media).byte() != byte
             && self.is_torn(media, entry, byte)
@@ -109,7 +109,7 @@ impl<'a, M: Media> Writer<'a, M> {
             if let Some((at, level)) = self.find_parent(child)? {
                 let node = Node::at(self.heap, at)?;
                 match node.lock(self.heap) {
-                    // It was replaced, and the replacement is in place.
+                    // The parent was replaced, and the replacement is in place.
                     Err(Obsolete) => {}
                     Ok(locked) => {
                         let (slot, link) = node.slot(self.media(), self.key.get(level).copied());

@@ -1,8 +1,8 @@
 //! P-ART: the adaptive radix tree with ROWEX, converted (RECIPE §6.4).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries are only ever appended to (`node`, `append`, `build`). Reads take no lock
-//! (`view`, and `art`). Writes lock the node, then its parent (`locate`, `lock`, `write`); a full or nearly empty
-//! node is replaced by a copy (`resize`, `remove`).
+//! A child is appended to an inner node of 4, 16, 48 or 256 entries; the first three kinds do not reuse emptied entries
+//! (`node`, `append`, `build`). Reads take no lock (`view`, and `art`). Writes lock the node, then its parent
+//! (`locate`, `lock`, `write`); a full or nearly empty node is replaced by a copy (`resize`, `remove`).
 //!
 //! The nodes' prefixes compress paths. Making one shorter or longer takes two stores that other threads can see
 //! (`split`): first the pointer that leads past the node, or to a new node above it, then the node's prefix. A crash

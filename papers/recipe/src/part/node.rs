@@ -287,7 +287,7 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// All children, except for one object.
+    /// The child in `ends`, and the other children, except for one object.
     pub(super) fn others<M: Media>(&self, media: &'g M, without: Link) -> (Link, Vec<Link>) {
         let mut children = Vec::new();
         self.each_child(media, 0..256, |_, link| {

@@ -7,11 +7,13 @@
 //! +-------------------------------+-----------+-----+------+
 //! ```
 //!
-//! It is one commit word, so that it changes by one store, and a thread that acts on it persists it. It represents
-//! the bytes after the node's byte in its parent, up to the node's level. The level never changes (RECIPE §6.4), and
-//! so the prefix is right if and only if its length is the distance between the two.
+//! It is one commit word, so that it changes by one store, and a thread that acts on it persists it. It represents the
+//! bytes after the node's byte in its parent, up to the node's level. The level never changes (RECIPE §6.4), and so the
+//! prefix is right if and only if it begins directly after the node's byte in its parent. Its length shows where it
+//! begins.
 //!
-//! I1 Whatever its length L, its bytes are those that precede the level by L.
+//! I1 Whatever its length L, right or not, its bytes are the first of the L bytes that precede the level in all keys
+//!    below.
 
 /// A prefix as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Removes: a null pointer, and then giving space back.
 //!
-//! If too few children would remain in a node, it is replaced by a smaller copy without the key, or by its last
-//! child, or removed with the key. Any step that needs memory, or a lock that is taken, is optional: then the pointer
-//! is just emptied.
+//! If too few children would remain in a node, it is replaced by a smaller copy without the key, or by its last child,
+//! or removed with the key. If there is no memory for the copy, or the lock of the last child is taken, the pointer is
+//! just emptied.
 
 use super::locate::Place;
 use super::lock::Parent;
@@ -12,7 +12,7 @@ use art::{Kinds, LeafRef, Tagged, same_object};
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot};
 
-/// Number of attempts of a node with one child to be replaced by it while the child is locked by others.
+/// Maximum number of attempts to replace a node by its only child, while other threads hold the child's lock.
 const MAX_TURNS: u32 = 1000;
 
 impl<'a, M: Media> Writer<'a, M> {
@@ -58,8 +58,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Removes the last key below a node: the pointer of the nearest ancestor with more children is emptied, so that
-    /// no node is ever without a child. (A crash, or a taken lock, may leave a node with one child.)
+    /// Removes the last key below a node: the pointer of the nearest ancestor with more children is emptied, so that no
+    /// node but the root is ever without a child. (A crash, or a taken lock, may leave a node with one child.)
     fn cut(&self, place: &Place<'a>, locked: Locked<'a, M>) -> Result<(), Error> {
         let media = self.media();
         let mut dead = vec![(place.at, locked)];
@@ -93,7 +93,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let _ = self.tidy(node, at);
     }
 
-    /// Replaces a node that may have been left with one child by that child.
+    /// Replaces a node by its child if it has only one left.
     fn tidy(&self, node: Node<'a>, at: Link) -> Result<(), Error> {
         if same_object(at, self.index.root()) {
             return Ok(());

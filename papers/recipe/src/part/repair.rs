@@ -1,6 +1,6 @@
-//! RECIPE's Condition #3 (§4.5): reads tolerate half-done writes, writes detect them, and nothing in the original
-//! index completes them. So a crash between the two steps of an SMO would leave a prefix that never fits again, and
-//! no writer would get past it. §4.5 requires:
+//! RECIPE's Condition #3 (§4.5): reads tolerate half-done writes, writes detect them, and nothing in the original index
+//! completes them. So a crash between the two steps of an SMO would leave a prefix that never fits again, and no writer
+//! would get past it. The steps of §4.5, of which the third departs from the paper (`docs/deviations.md`):
 //!
 //! 1. *The condition*: the walk of a write meets a node whose prefix does not lead from the depth at which it
 //!    was reached to its level (`locate`).
@@ -32,7 +32,7 @@ impl<'a, M: Media> Writer<'a, M> {
             let lock = &node.header().lock;
             return Ok(Missed::beside(lock, self.media(), self.heap.generation()));
         };
-        // Check again: from now on, no other thread changes the prefix, or the links above the node.
+        // Check again: under the lock, no other thread changes the prefix, or the depth at which the node is reached.
         let Some((_, above)) = self.find_parent(link)? else {
             return Ok(Missed::Lost);
         };

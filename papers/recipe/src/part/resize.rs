@@ -1,8 +1,8 @@
 //! "If the node overflows (or underflows), the node is copied to a new larger (or smaller) node and then the
 //! parent pointer is atomically swapped" (RECIPE §6.4).
 //!
-//! The copy has the same children and no emptied entries, so a node full of those may be copied into one of its own
-//! size.
+//! The copy has the same children and no emptied entries, so the copy of a node without room may have the same size, or
+//! a smaller one.
 
 use super::Writer;
 use super::locate::Place;

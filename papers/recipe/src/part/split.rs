@@ -1,8 +1,9 @@
-//! SMOs (RECIPE §6.4): paths are recompressed in two ordered steps, under the node's lock and its parent's.
+//! SMOs (RECIPE §6.4): paths are recompressed in two ordered steps, under the locks of the node and of its parent; a
+//! merge also holds the lock of the node that it removes between them.
 //!
 //! ```text
 //!  split     (1) parent -> a new N4 over the new leaf and the node     (2) the node's prefix gets shorter
-//!  merge     (1) parent -> the node, past its only sibling's old place  (2) the node's prefix gets longer
+//!  merge     (1) parent -> the node, past the node between them        (2) the node's prefix gets longer
 //! ```
 //!
 //! Each step is durable before the next begins. After step (1) reads find everything; step (2) only concerns writers.
@@ -105,7 +106,8 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 
     /// One child is left in the node at `at`, not counting `without`: it takes the node's place. Returns the lock if
-    /// the child's lock is taken. Costs 1 write-back and 1 fence if the child is a leaf, otherwise 2 and 2.
+    /// the node has more or fewer children, if the child's lock is taken, or if no leaf is found below the child. Costs
+    /// 1 write-back and 1 fence if the child is a leaf, otherwise 2 and 2.
     pub(super) fn merge(
         &self,
         node: Node<'a>,

@@ -1,10 +1,12 @@
-//! Writes: each is an edit of one key (`index::Edit`) under one lock.
+//! Writes: each is an edit of one key (`index::Edit`), decided under the lock of the node that holds its place.
 //!
 //! 1. Find the place (`locate`), without locks; on the way, complete changes that a crash has interrupted (`repair`).
-//! 2. Lock the node. If it is obsolete, or its slot holds something else by now, start over.
+//! 2. Lock the node. If it is obsolete, or its slot holds an inner node by now, start over. For a key that parts from a
+//!    node's prefix, lock that node first, and start over if anything has changed.
 //! 3. Let the edit decide, once.
-//! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an index or a
-//!    pointer (`append`), or the pointer to an object that replaces another (`split`, `resize`).
+//! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an index or a pointer
+//!    (`append`), the pointer to an object that takes another's place (`split`, `resize`), a value, or a null pointer
+//!    (`remove`).
 
 use super::Writer;
 use super::locate::Place;

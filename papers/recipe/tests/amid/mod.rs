@@ -25,7 +25,7 @@ pub fn filled<I: OnHeap<Media = Stepping>>(numbers: impl Iterator<Item = u64>) -
     (Rc::new(store), model)
 }
 
-/// The images that a killed process leaves after each step of `change` that alters memory.
+/// The images that a process leaves if it is killed before `change`, or after one of its steps that alter memory.
 pub fn images<I: OnHeap + 'static>(store: &Stepped<I>, change: impl FnOnce(&I)) -> Vec<TempDir> {
     let images = Rc::new(RefCell::new(vec![store.image()]));
     let (source, copies) = (Rc::clone(store), Rc::clone(&images));

@@ -134,7 +134,7 @@ fn a_remove_beside_a_damaged_neighbour_has_succeeded() {
 #[test]
 fn a_remove_that_takes_its_node_along_has_succeeded() {
     let tree = tree(&["qaa", "qab", "qbca", "qbcb", "qbd"]);
-    // One child is left in its node, since its lock is taken.
+    // The node of `qbd` stays, with one child, since that child's lock is taken.
     let holder = Holder::start(&tree, "qbca");
     assert_eq!(remove(&tree, "qbd"), Ok(true));
     holder.end();

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The events that count as a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A fence of the index, and the release of a lock.
+    /// A fence of the index, or a store to a volatile word, such as the release of a lock.
     Fence,
     /// The same, and each store to persistent memory.
     Store,
