@@ -18,6 +18,7 @@
 //! duplicated or misplaced record is detected at its place. Only the runs of checkpoints contain removed keys. Each run
 //! counts its records from a number of its own, so that no run is mistaken for another.
 
+use crate::{MAX_KEY, MAX_VALUE};
 use std::io::{self, Read, Write};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -34,6 +35,9 @@ const BLOCK: u8 = 4;
 /// Unpacked bytes after which a block is written.
 const FULL: usize = 64 << 10;
 
+/// Maximum number of unpacked bytes of a block: its last entry begins before it is full, and has two varints.
+const LONGEST: usize = FULL + 2 * 5 + MAX_KEY + MAX_VALUE;
+
 /// Bytes of a block's head after its type: compressed or not, stored length, unpacked length.
 const HEAD: usize = 9;
 
@@ -47,7 +51,7 @@ pub(crate) enum StreamError {
     #[error("wrong magic bytes")]
     Foreign,
     /// Another version wrote it.
-    #[error("format {0}; this program reads 1 and {VERSION}")]
+    #[error("format {0}; this program reads {VERSION} (and of backups 1)")]
     Version(u32),
     /// It was changed or truncated.
     #[error("damaged or truncated: {0}")]
@@ -292,6 +296,11 @@ impl<R: Read> StreamReader<R> {
         self.entry().map(Some)
     }
 
+    /// Returns the entries returned and the bytes read so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
     fn map(&self) -> Result<Item<'_>, StreamError> {
         let text = str::from_utf8(&self.stored).ok();
         let names = text.and_then(|text| text.split_at_checked(self.name?));
@@ -356,6 +365,9 @@ impl<R: Read> StreamReader<R> {
         if self.name.is_none() {
             return Err(StreamError::Damaged("an entry before the first map"));
         }
+        if len > LONGEST {
+            return Err(StreamError::Damaged("a block that is too long"));
+        }
         self.at = 0;
         if is_packed {
             self.block.resize(len, 0);
@@ -399,7 +411,7 @@ impl<R: Read> StreamReader<R> {
     }
 }
 
-const TRUNCATED: StreamError = StreamError::Damaged("no end record");
+pub(crate) const TRUNCATED: StreamError = StreamError::Damaged("no end record");
 
 /// Computes the checksum of a record from its number in the stream, its type and these parts.
 fn checksum(records: u64, kind: u8, parts: &[&[u8]]) -> u64 {

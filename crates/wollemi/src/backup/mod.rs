@@ -1,31 +1,15 @@
-//! Backups: all maps at one moment as a stream of bytes, and databases restored from them.
-//!
-//! ```text
-//! magic     8  "WOLLEMIB"
-//! version   4  1
-//! then records, each preceded by a byte with its type:
-//!   1  map:   length of its name (1), of its index's name (1), both names
-//!   2  entry, of the map last named: length of the key (2), of the value (4), key, value
-//!   3  end:   number of entries (8), checksum of everything before these eight bytes (8): see `sum`
-//! ```
-//!
-//! Little endian. A stream that ends before its end record, or whose checksum does not match, is refused.
+//! Backups: all maps at one moment as a [stream](crate::stream), the format of checkpoint runs, and databases restored
+//! from them. A stream that ends before its end record, or a record whose checksum does not match, is refused.
 
 mod file;
 mod restore;
 mod sum;
+mod version1;
 
-use crate::{Error, MAX_KEY, MAX_NAME, Media, Snapshot};
+use crate::stream::{StreamError, Writer};
+use crate::{Error, MAX_NAME, Media, Snapshot};
 use serde::Serialize;
 use std::io::Write;
-use sum::Summed;
-
-const MAGIC: &[u8; 8] = b"WOLLEMIB";
-const VERSION: u32 = 1;
-
-const MAP: u8 = 1;
-const ENTRY: u8 = 2;
-const END: u8 = 3;
 
 /// Entries between two progress reports.
 const STRIDE: u64 = 256;
@@ -72,43 +56,35 @@ impl<M: Media> Snapshot<M> {
     /// [`Error::Backup`] if `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] if a map's index is unknown
     /// to this version; an index's error if the pool is damaged.
     pub fn backup(&self, out: &mut impl Write, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
-        let mut out = Summed::new(out);
         let mut copied = Copied::default();
-        out.put(MAGIC)?;
-        out.put(&VERSION.to_le_bytes())?;
+        let mut out = Writer::new(0, out)?;
         for info in self.maps() {
             let Some(view) = self.find_view(&info.name)? else {
                 continue;
             };
-            let (name, index) = (info.name.as_bytes(), view.index_kind().name());
-            out.put(&[MAP, name.len() as u8, index.len() as u8])?;
-            out.put(name)?;
-            out.put(index.as_bytes())?;
+            out.map(&info.name, view.index_kind().name())?;
             copied.maps += 1;
             for entry in view.iter() {
                 let (key, value) = entry?;
-                out.put(&[ENTRY])?;
-                out.put(&(key.len() as u16).to_le_bytes())?;
-                out.put(&(value.len() as u32).to_le_bytes())?;
-                out.put(&key)?;
-                out.put(&value)?;
-                copied.bytes = out.bytes;
+                out.entry(&key, Some(&value))?;
+                copied.bytes = out.totals().bytes;
                 copied.entry(&mut progress);
             }
         }
-        out.put(&[END])?;
-        out.put(&copied.entries.to_le_bytes())?;
-        let sum = out.sum.get();
-        out.put(&sum.to_le_bytes())?;
-        out.inner.flush().map_err(Error::Backup)?;
-        copied.bytes = out.bytes;
+        let (_, totals) = out.finish()?;
+        copied.bytes = totals.bytes;
         progress(&copied);
         Ok(copied)
     }
 }
 
-const _: () = assert!(MAX_NAME <= u8::MAX as usize && MAX_KEY <= u16::MAX as usize);
+const _: () = assert!(MAX_NAME <= u8::MAX as usize, "a name's length fits its byte");
 
-fn damaged(why: &str) -> Error {
-    Error::NotBackup(format!("damaged or truncated: {why}"))
+impl From<StreamError> for Error {
+    fn from(error: StreamError) -> Error {
+        match error {
+            StreamError::Io(error) => Error::Backup(error),
+            error => Error::NotBackup(error.to_string()),
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Databases restored from backups and copied from snapshots.
 
-use super::sum::Summed;
-use super::{Copied, END, ENTRY, MAGIC, MAP, VERSION, damaged};
+use super::Copied;
+use super::version1::{self, Version1};
+use crate::stream::{Item, StreamError, StreamReader, Totals, VERSION, read_start};
 use crate::{Db, Entry, Error, IndexKind, MAX_KEY, MAX_VALUE, Media, Snapshot, ViewIter};
 use index::{Pair, Pairs, Parts};
 use std::io::Read;
@@ -17,78 +18,51 @@ impl<M: Media> Db<M> {
     /// [`Error::MapExists`] if a map of the backup exists, [`Error::NotBackup`] if the bytes are not a backup or are
     /// truncated or damaged, [`Error::Backup`] if `input` fails, and an index's error if the pool is full.
     pub fn restore(&self, input: &mut impl Read, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
-        let mut input = Summed::new(input);
-        if &input.take::<8>()? != MAGIC {
-            return Err(Error::NotBackup("wrong magic bytes".into()));
-        }
-        let version = u32::from_le_bytes(input.take()?);
-        if version != VERSION {
-            return Err(Error::NotBackup(format!(
-                "format {version}; this program reads {VERSION}"
-            )));
-        }
-        let [mut record] = input.take::<1>()?;
+        let input = match read_start(input)? {
+            version1::VERSION => Input::Version1(Version1::behind_start(input)),
+            VERSION => Input::Current(StreamReader::behind_start(input)),
+            other => return Err(StreamError::Version(other).into()),
+        };
         let mut entries = Restored {
             input,
             copied: Copied::default(),
             progress: &mut progress,
-            next: 0,
+            next: None,
             failed: None,
             key: Vec::new(),
             value: Vec::new(),
         };
-        loop {
-            match record {
-                MAP => record = self.restore_map(&mut entries)?,
-                END => break,
-                ENTRY => return Err(damaged("an entry before the first map")),
-                _ => return Err(damaged("a record of unknown type")),
-            }
+        // Both formats refuse an entry before the first map.
+        entries.read()?;
+        while let Some(Names { name, index }) = entries.next.take() {
+            self.restore_map(&mut entries, &name, &index)?;
         }
-        let Restored {
-            mut input,
-            mut copied,
-            ..
-        } = entries;
-        let entries = u64::from_le_bytes(input.take()?);
-        let sum = input.sum.get();
-        if u64::from_le_bytes(input.take()?) != sum {
-            return Err(damaged("checksum mismatch"));
-        }
-        if entries != copied.entries {
-            return Err(damaged("wrong number of entries"));
-        }
-        copied.bytes = input.bytes;
+        let mut copied = entries.copied;
+        copied.bytes = entries.input.totals().bytes;
         progress(&copied);
         Ok(copied)
     }
 
-    /// Builds a map; returns the type of the record that follows.
+    /// Builds a map.
     fn restore_map<R: Read, F: FnMut(&Copied)>(
         &self,
-        entries: &mut Restored<'_, '_, R, F>,
-    ) -> Result<u8, Error> {
-        let input = &mut entries.input;
-        let [name_len, index_len] = input.take::<2>()?.map(usize::from);
-        let mut bytes = Vec::new();
-        let mut text = |len| {
-            input.fill(&mut bytes, len)?;
-            let text = str::from_utf8(&bytes).map_err(|_| damaged("a name that is not UTF-8"))?;
-            Ok::<_, Error>(text.to_owned())
-        };
-        let (name, index) = (text(name_len)?, text(index_len)?);
+        entries: &mut Restored<'_, R, F>,
+        name: &str,
+        index: &str,
+    ) -> Result<(), Error> {
         let kind: IndexKind = index
             .parse()
             .map_err(|error: crate::UnknownIndex| Error::NotBackup(error.to_string()))?;
         entries.copied.maps += 1;
-        entries.next = 0;
-        match self.build_map_with(&name, kind, Parts::new(entries)) {
-            Ok(_) => Ok(entries.next),
+        match self.build_map_with(name, kind, Parts::new(entries)) {
+            Ok(_) => Ok(()),
             Err(Error::Index(index::Error::Stopped)) => Err(entries
                 .failed
                 .take()
                 .unwrap_or(Error::Index(index::Error::Stopped))),
-            Err(Error::Index(index::Error::OutOfOrder)) => Err(damaged("keys of a map are out of order")),
+            Err(Error::Index(index::Error::OutOfOrder)) => {
+                Err(StreamError::Damaged("keys of a map are out of order").into())
+            }
             Err(error) => Err(error),
         }
     }
@@ -137,54 +111,87 @@ impl<M: Media> Db<M> {
     }
 }
 
+/// A backup of either format.
+enum Input<R> {
+    Version1(Version1<R>),
+    Current(StreamReader<R>),
+}
+
+impl<R: Read> Input<R> {
+    fn next(&mut self) -> Result<Option<Item<'_>>, StreamError> {
+        match self {
+            Input::Version1(input) => input.next(),
+            Input::Current(input) => input.next(),
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        match self {
+            Input::Version1(input) => input.totals(),
+            Input::Current(input) => input.totals(),
+        }
+    }
+}
+
+/// The names of a map and of its index.
+struct Names {
+    name: String,
+    index: String,
+}
+
 /// Reads the entries of a backup, one map after the other.
-struct Restored<'r, 'p, R, F> {
-    input: Summed<'r, R>,
+struct Restored<'p, R, F> {
+    input: Input<R>,
     copied: Copied,
     progress: &'p mut F,
-    /// The type of the record after the map's last entry; 0 until it is known.
-    next: u8,
+    /// The map that follows, once it is known.
+    next: Option<Names>,
     failed: Option<Error>,
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
-impl<R: Read, F: FnMut(&Copied)> Restored<'_, '_, R, F> {
-    /// Reads the next entry; returns `false` at a record of another type.
-    fn read(&mut self) -> Result<bool, Error> {
+impl<R: Read, F: FnMut(&Copied)> Restored<'_, R, F> {
+    /// Reads the next entry; returns `false` at the end of the map.
+    fn read(&mut self) -> Result<bool, StreamError> {
         // The caller may ask again after the end.
-        if self.next != 0 {
+        if self.next.is_some() {
             return Ok(false);
         }
-        let input = &mut self.input;
-        let [record] = input.take::<1>()?;
-        if record != ENTRY {
-            if record == 0 {
-                return Err(damaged("a record of unknown type"));
+        match self.input.next()? {
+            Some(Item::Entry {
+                key,
+                value: Some(value),
+            }) if key.len() <= MAX_KEY && value.len() <= MAX_VALUE => {
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.value.clear();
+                self.value.extend_from_slice(value);
             }
-            self.next = record;
-            return Ok(false);
+            Some(Item::Entry { value: None, .. }) => return Err(StreamError::Damaged("a removed key")),
+            Some(Item::Entry { .. }) => return Err(StreamError::Damaged("an entry length out of range")),
+            Some(Item::Map { name, index }) => {
+                self.next = Some(Names {
+                    name: name.to_owned(),
+                    index: index.to_owned(),
+                });
+                return Ok(false);
+            }
+            None => return Ok(false),
         }
-        let key_len = u16::from_le_bytes(input.take()?).into();
-        let value_len = u32::from_le_bytes(input.take()?) as usize;
-        if key_len > MAX_KEY || value_len > MAX_VALUE {
-            return Err(damaged("an entry length out of range"));
-        }
-        input.fill(&mut self.key, key_len)?;
-        input.fill(&mut self.value, value_len)?;
-        self.copied.bytes = input.bytes;
+        self.copied.bytes = self.input.totals().bytes;
         self.copied.entry(self.progress);
         Ok(true)
     }
 }
 
-impl<R: Read, F: FnMut(&Copied)> Pairs for Restored<'_, '_, R, F> {
+impl<R: Read, F: FnMut(&Copied)> Pairs for Restored<'_, R, F> {
     fn next(&mut self) -> Result<Option<Pair<'_>>, index::Error> {
         match self.read() {
             Ok(true) => Ok(Some((&self.key, &self.value))),
             Ok(false) => Ok(None),
             Err(error) => {
-                self.failed = Some(error);
+                self.failed = Some(error.into());
                 Err(index::Error::Stopped)
             }
         }

@@ -1,8 +1,7 @@
-//! The checksum of a backup, and streams that compute it.
+//! The checksum of a backup of format 1, and inputs that compute it.
 
-use super::damaged;
-use crate::Error;
-use std::io::{self, Read, Write};
+use crate::stream::{StreamError, TRUNCATED};
+use std::io::{self, Read};
 
 /// A variant of FNV-1a, 64 bits, over words of eight bytes (see `mix`). Behind the complete words come the remaining
 /// bytes, 0 to 7, padded with zeros to a word, and the number of bytes as a word.
@@ -48,52 +47,46 @@ impl Sum {
     }
 }
 
-/// A stream that counts its bytes and computes their checksum.
-pub(super) struct Summed<'s, S> {
-    pub inner: &'s mut S,
+/// An input that counts its bytes and computes their checksum.
+pub(super) struct Summed<R> {
+    input: R,
     pub sum: Sum,
     pub bytes: u64,
 }
 
-impl<'s, S> Summed<'s, S> {
-    pub fn new(inner: &'s mut S) -> Summed<'s, S> {
+impl<R> Summed<R> {
+    pub fn new(input: R) -> Summed<R> {
         Summed {
-            inner,
+            input,
             sum: Sum::START,
             bytes: 0,
         }
     }
 
-    fn count(&mut self, bytes: &[u8]) {
+    /// Counts bytes that were read from elsewhere.
+    pub fn count(&mut self, bytes: &[u8]) {
         self.sum.add(bytes);
         self.bytes += bytes.len() as u64;
     }
 }
 
-impl<W: Write> Summed<'_, W> {
-    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.count(bytes);
-        self.inner.write_all(bytes).map_err(Error::Backup)
-    }
-}
-
-impl<R: Read> Summed<'_, R> {
-    pub fn read(&mut self, into: &mut [u8]) -> Result<(), Error> {
-        self.inner.read_exact(into).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => damaged("no end record"),
-            _ => Error::Backup(error),
+impl<R: Read> Summed<R> {
+    fn read(&mut self, into: &mut [u8]) -> Result<(), StreamError> {
+        self.input.read_exact(into).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => TRUNCATED,
+            _ => error.into(),
         })?;
         self.count(into);
         Ok(())
     }
 
-    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], StreamError> {
         let mut bytes = [0; N];
         self.read(&mut bytes)?;
         Ok(bytes)
     }
 
-    pub fn fill(&mut self, into: &mut Vec<u8>, len: usize) -> Result<(), Error> {
+    pub fn fill(&mut self, into: &mut Vec<u8>, len: usize) -> Result<(), StreamError> {
         into.clear();
         into.resize(len, 0);
         self.read(into)

@@ -65,6 +65,44 @@ fn what_is_restored_is_what_there_was() -> Outcome {
     Ok(())
 }
 
+/// A backup of format 1 is restored, and refused if any bit of it was changed or any byte is missing.
+#[test]
+fn backups_of_format_1_are_restored() -> Outcome {
+    let parts: [&[u8]; 8] = [
+        b"WOLLEMIB\x01\0\0\0",
+        b"\x01\x07\x05defaultroart",
+        b"\x02\x05\0\x03\0\0\0alphaone",
+        b"\x02\x06\0\x0c\0\0\0alpha2twelve bytes",
+        b"\x01\x05\x05otherroart",
+        b"\x02\x04\0\0\0\0\0beta",
+        b"\x03\x03\0\0\0\0\0\0\0",
+        b"\x8d\xd2\x2c\x4b\x58\x4e\xee\x98",
+    ];
+    let bytes = parts.concat();
+    let restore = |bytes: &[u8]| -> Result<Db, Error> {
+        let db = Db::anonymous()?;
+        db.restore(&mut &bytes[..], |_| {})?;
+        Ok(db)
+    };
+    let db = restore(&bytes)?;
+    assert_eq!(db.map("default")?.get("alpha")?, Some(b"one".to_vec()));
+    assert_eq!(db.map("default")?.get("alpha2")?, Some(b"twelve bytes".to_vec()));
+    assert_eq!(db.map("other")?.get("beta")?, Some(vec![]));
+    assert_eq!(db.maps()?.len(), 2);
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        for damaged in [&bytes[..at], &flipped] {
+            let error = restore(damaged).expect_err("damaged");
+            assert!(
+                matches!(error, Error::NotBackup(_) | Error::MapName(_)),
+                "{at}: {error}"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// A file gets its name when it is complete, replaces no existing name, and leaves nothing on failure.
 #[test]
 fn a_file_is_whole_or_not_there() -> Outcome {
