@@ -271,7 +271,7 @@ def replay(path):
 
 
 def fits(item, look, before, after):
-    """Returns whether an item may have been read as `seen` between two milliseconds."""
+    """Returns whether an item may have been read as `look` between the milliseconds `before` and `after`."""
     if item is None:
         return look is None
     data, flags, least, most = item
