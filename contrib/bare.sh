@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows that a fresh machine needs only the Rust toolchain: creates a minimal Debian with git, clones the committed
-# state of this checkout into it, and runs a command there.
+# Shows that a fresh machine needs only the Rust toolchain and git: creates a minimal Debian with git, clones the last
+# commit of this checkout into it, and runs a command there.
 #
 #     sudo contrib/bare.sh [COMMAND...]      # ./test.sh by default; some 4 GiB below $TMPDIR, removed at the end
 #

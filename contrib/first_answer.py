@@ -4,7 +4,7 @@
     python3 contrib/first_answer.py target/release/wollemi --keys 10000000 --rounds 5
 
 Starts `PROGRAM serve` on a new pool, stores the keys (16 bytes, with values of 32) over memcached's protocol, kills the
-server with SIGKILL during writes, restarts it, and requests one key repeatedly until the server listens. Needs only
+server with SIGKILL during writes, restarts it, connects as soon as the server listens, and requests one key. Needs only
 Python's standard library. Uses only loopback and a directory that is removed afterwards.
 """
 

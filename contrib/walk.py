@@ -7,7 +7,7 @@
 
 Each walk has a new directory, with `target` and `examples` as in a checkout, and one shell for all blocks. Blocks that
 build, test or torture (cargo, ./test.sh) are skipped. The servers listen on memcached's and Redis's ports, as typed.
-Exit code 0 if every walk has succeeded, 1 if one has failed, 2 if none can begin.
+Exit code 0 if every walk has succeeded, 1 if one has failed or the README lacks a checked line, 2 if one cannot begin.
 """
 
 import argparse

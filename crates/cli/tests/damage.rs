@@ -80,8 +80,9 @@ fn truncated_pools_are_refused() {
     pool.check();
 }
 
-/// With any one bit of the header flipped, the pool either opens with all of its entries, or is refused and is intact
-/// when the bit is flipped back.
+/// With one bit of the header flipped, the pool either opens with all of its entries, or is refused and is intact when
+/// the bit is flipped back. One random bit is tried in each of the first 128 bytes, and in 32 bytes of page 0's first
+/// 4096.
 #[test]
 fn flipped_header_bits_lose_nothing() {
     let mut random = Random::announced("header");
@@ -89,7 +90,7 @@ fn flipped_header_bits_lose_nothing() {
     let whole = fs::read(pool.path()).expect("read");
     let entries = pool.ok(["export"]);
     let mut refused = 0;
-    // The fields are in the first lines.
+    // All fields but the last two are in the first two lines (docs/format.md).
     let elsewhere: Vec<_> = (0..32).map(|_| random.below(4096)).collect();
     for at in (0..128).chain(elsewhere) {
         let bit = 1 << random.below(8);
@@ -116,8 +117,8 @@ fn flipped_header_bits_lose_nothing() {
     pool.check();
 }
 
-/// With bits flipped anywhere else, every command ends normally: perhaps with wrong entries, since values have no
-/// checksum, but without a signal and in finite time.
+/// With bits flipped anywhere else, every command ends normally: perhaps with wrong entries, since reads compare no
+/// checksums, but without a signal and in finite time.
 #[test]
 fn flipped_bits_do_no_harm() {
     let mut random = Random::announced("flips");
@@ -161,7 +162,7 @@ fn a_full_pool_is_an_error() {
     let lines: String = (0..50_000)
         .map(|i| format!("{i:06}\t{}\n", "x".repeat(200)))
         .collect();
-    // A new map would be built as a whole.
+    // An import into a new map builds the map as a whole: one that fails leaves nothing.
     pool.run_with(
         ["import", "--map", "whole"].iter().chain(&limit),
         lines.as_bytes(),

@@ -76,7 +76,7 @@ fn each_index_survives_kill_9() {
     for kind in kinds() {
         let pool = Pool::new();
         let key = |i: usize| format!("{i:07}");
-        // A new map would be built as a whole.
+        // An import into a new map builds the map as a whole, so the map is made first.
         pool.ok(["put", "--index", kind.name(), &key(0), "0"]);
         let mut import = pool
             .command(["import", "--index", kind.name()])

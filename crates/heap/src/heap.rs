@@ -209,8 +209,9 @@ impl<M: Media> Heap<M> {
     ///
     /// * `len` is the [`footprint`] of the draft of a published object at `offset`.
     /// * The caller, or the thread that it works for, has made the object unreachable: no root and no slot that a
-    ///   reader or the trace can reach leads to it. `guard` has been held since before that, or recovery does not
-    ///   sweep meanwhile ([`Removed`](crate::Removed)).
+    ///   reader or the trace can reach leads to it. From before that until this call, `guard` has been held, or
+    ///   recovery is kept from sweeping ([`Removed`](crate::Removed)), or from tracing
+    ///   ([`TracePause`](crate::TracePause)).
     /// * No thread uses the object from now on, except under a guard of its own from before this call.
     /// * The object is retired only once.
     #[inline]

@@ -216,7 +216,7 @@ class Worker:
                 self.note(True, key, [value, 0, None, None])
 
     def begin(self):
-        """Returns the counter and the number, or 0 if they are missing."""
+        """Holds a value, sets the counter and the number to 0 if they are missing, and reads both."""
         self.flushes = self.gate.flushes
         self.client.hold(self.held)
         for key in (self.counter, self.number):
@@ -271,7 +271,7 @@ def replay(path):
 
 
 def fits(item, look, before, after):
-    """Returns whether an item may have been read as `seen` between two milliseconds."""
+    """Returns whether an item may have been read as `look` between the milliseconds `before` and `after`."""
     if item is None:
         return look is None
     data, flags, least, most = item

@@ -76,9 +76,9 @@ fn acknowledged_writes_survive_a_kill() {
     pool.check();
 }
 
-/// Backups made while clients write, one of them requested twice, each contain the state at one moment between
-/// the request and the end of the backup: keys written together agree, in all databases, and no write acknowledged
-/// before is missing.
+/// Backups made while clients write, each requested a second time while it runs, each contain the state at one moment
+/// between the request and the end of the backup: keys written together agree, in all databases, and no write
+/// acknowledged before is missing.
 #[test]
 fn backups_under_load_are_consistent_snapshots() {
     let pool = Pool::new();

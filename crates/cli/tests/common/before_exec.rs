@@ -1,4 +1,4 @@
-//! Prepares a process before exec: a system call fails in it, or it handles a signal.
+//! Prepares a process before exec: makes a system call fail in it, or makes it not ignore a signal.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -51,7 +51,7 @@ pub fn fail_write_out(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(refuse) }
 }
 
-/// Enables SIGINT, which processes started in the background may ignore.
+/// Makes SIGINT have its default action, since a process started in the background may ignore it.
 pub fn hear_interrupts(command: &mut Command) -> &mut Command {
     let hear = || {
         // SAFETY: the call sets the signal's default action, and no handler.

@@ -9,8 +9,8 @@ use wollemi::IndexKind;
 /// Where a process kills itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
-    /// Counts steps whose source file has this in its path, or all steps once a change has reached the phase of this
-    /// name.
+    /// Counts the stores, write-backs and fences whose source file has this in its path, or all of them once a change
+    /// has reached the phase of this name.
     pub part: &'static str,
     /// The number of the step, from 1.
     pub nth: u64,

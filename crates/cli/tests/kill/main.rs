@@ -6,8 +6,8 @@
 //! acknowledges through a pipe, which outlives it. The seed determines each thread's operations (`workload`), so the
 //! parent knows which operation was in flight.
 //!
-//! `WOLLEMI_SEED` repeats a run's workload (not the moments of its kills), `WOLLEMI_KILLS` sets the number of kills,
-//! and `WOLLEMI_INDEX` selects the one index to test.
+//! `WOLLEMI_SEED` repeats a run's workload (not the moments of its kills), `WOLLEMI_KILLS` sets the number of kills
+//! (one more follows in each of `Aim::parts`), and `WOLLEMI_INDEX` selects the one index to test.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -54,7 +54,7 @@ fn main() {
         }
         Err(_) => {
             acknowledged_operations_survive_kill_9(IndexKind::default(), kills.unwrap_or(50));
-            // It merges in the background, and replays a log.
+            // DPTree merges in the background, and an opening replays its log.
             acknowledged_operations_survive_kill_9(IndexKind::DpTree, kills.unwrap_or(20));
         }
     }
@@ -125,7 +125,8 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
     }
 }
 
-/// Returns a place, and how often the child passes it before it kills itself there: mostly a few times.
+/// Returns a place, and the number of the step there at which the child kills itself: 1 to 4,096, small numbers more
+/// often.
 fn aim(kind: IndexKind, random: &mut Random) -> Aim {
     let parts = Aim::all(kind);
     let bits = random.below(13);

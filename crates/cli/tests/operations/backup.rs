@@ -43,7 +43,7 @@ fn runs(client: &mut Client) -> bool {
         found = found.or(line.strip_prefix("rdb_bgsave_in_progress:").map(|is| is == "1"));
     }
     assert_eq!(client.line().as_deref(), Some(""));
-    found.expect("the log has the line")
+    found.expect("`INFO` has the line")
 }
 
 /// Returns all observable properties of items that were put in many ways.
@@ -94,7 +94,7 @@ fn a_backup_is_exactly_what_there_was() {
     let then = all(&server);
     assert_eq!(ask(&mut redis, "SAVE"), "+OK");
 
-    // The last unique handed out.
+    // Changes that the backup does not have.
     set(&mut cached, "plain", 8, 0, "later");
     let unique = |of: &[String]| {
         let last = of[0].rsplit(' ').next().expect("words");

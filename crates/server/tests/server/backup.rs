@@ -162,7 +162,7 @@ fn one_backup_runs_beside_the_clients() {
     assert_eq!(info(&mut client, "rdb_bgsave_in_progress"), "1");
     wait_until(&mut client, "current_save_keys_processed", "7");
     assert_eq!(info(&mut client, "current_cow_size"), "70");
-    // Later changes are in no backup.
+    // The snapshot does not have the later change.
     let item = maker.seen.item.lock().expect("one at a time").take();
     assert_eq!(item.expect("a key").last(), Some(&b'v'));
     assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
@@ -275,7 +275,7 @@ fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
         "set key-0000 last\r\nBGSAVE\r\nFLUSHALL\r\nset key-0001 behind\r\nset new behind\r\ndbsize\r\n",
         "+OK\r\n+Background saving started\r\n+OK\r\n+OK\r\n+OK\r\n:2\r\n",
     );
-    // Items and two records, as of that moment.
+    // The items and the records of two databases, as of that moment.
     let total = (KEYS + 3).to_string();
     assert_eq!(info(&mut client, "current_save_keys_total"), total);
     assert_eq!(info(&mut client, "current_save_keys_processed"), "0");
@@ -331,8 +331,8 @@ fn a_transaction_asks_for_a_backup_after_it() {
     server.stop();
 }
 
-/// A server that stops aborts the running backup, answers the client that waits for it, and has no backup when it has
-/// ended.
+/// A server that stops aborts the running backup and answers the client that waits for it; when the server has ended,
+/// no backup runs.
 #[test]
 fn stopping_gives_a_backup_up() {
     let (server, maker) = server();

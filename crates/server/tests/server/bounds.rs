@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi_server::{Address, Config, Error, Protocol, Server, Shutdown};
 
-/// A client that requests much and reads nothing delays no other client, and gets everything once it reads. The server
-/// buffers a bounded part of its answers: the requests here amount to 4 GiB.
+/// A client that requests much and reads nothing delays no other client, and gets its answers once it reads. Its
+/// answers amount to 4 GiB, of which the server buffers a bounded part.
 #[test]
 fn slow_readers_wait_alone() {
     let server = Running::over(

@@ -51,7 +51,7 @@ fn numbers_are_exact_once_they_are_said_to_be() {
     let ((waits, waiting), (go_on, released)) = (channel(), channel());
     let held = Held {
         index,
-        // The first, made by opening, counts one item.
+        // The first scan is made when the server starts, and counts one item.
         scans: AtomicUsize::new(0),
         waits,
         released: Mutex::new(released),
@@ -63,7 +63,7 @@ fn numbers_are_exact_once_they_are_said_to_be() {
     let server = Running::over(config, Arc::new(held));
     waiting.recv_timeout(PATIENCE).expect("the items are counted");
     let mut client = server.connect_redis();
-    // Whether it is exact, and then the number.
+    // Returns INFO's `keyspace_exact` and DBSIZE's reply.
     let mut reported = || {
         client.send(b"info stats\r\n");
         let info = String::from_utf8(client.until(b"\r\n\r\n")).expect("text");

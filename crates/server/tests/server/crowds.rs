@@ -111,7 +111,7 @@ fn server_closes_broken_connections() {
     }
 }
 
-/// A Redis client that requests much and reads nothing delays no other client, and gets everything once it reads.
+/// A Redis client that requests much and reads nothing delays no other client, and gets its answers once it reads.
 #[test]
 fn slow_redis_readers_wait_alone() {
     let one = Config {

@@ -42,7 +42,7 @@ impl Served {
     /// Opens a database, in a directory of this name, as a loss of power at this moment leaves it.
     fn cut(&self, name: &str) -> Db {
         let pool = self.directory.path().join(name);
-        self.disk.cut(&pool.with_extension("disk")); // NAME.disk
+        self.disk.cut(&pool.with_extension("disk")); // The log's directory, which has no pool beside it.
         options().open(&pool).expect("the pool is rebuilt")
     }
 }
@@ -314,7 +314,8 @@ fn a_flush_is_told_when_it_is_durable() {
         redis.ask("ping\r\n", "+PONG\r\n");
         memcached.ask("mn\r\n", "MN\r\n");
     }
-    // Some of the 32 connections belong to the other worker, which does not wait: these are used.
+    // One worker waits for the disk. The other one answers those of the 32 connections that belong to it; one of these
+    // is used for each protocol.
     served.disk.hold();
     flusher.send(b"set k 1\r\n");
     served.disk.until_one_waits();

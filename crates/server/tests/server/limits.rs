@@ -47,7 +47,7 @@ fn a_new_idle_time_holds_at_once() {
     server.stop();
 }
 
-/// memcached's limit is the configured one, for all ways to create a value.
+/// The limit on memcached's values is the configured one: for `set`, `append`, `prepend`, and `ms` that appends.
 #[test]
 fn values_have_a_largest_size() {
     let small = Config {
@@ -197,7 +197,8 @@ fn a_command_may_have_very_many_arguments() {
     words[0] = "DEL".to_owned();
     words.extend((0..2 * PAIRS).map(|i| format!("k{i}")));
     client.ask(&resp(&words), &format!(":{PAIRS}\r\n"));
-    // The server could not hold this much: an announced length is refused when its data arrives, not before.
+    // An announced number of arguments is not refused, although the server could never hold them: the limit on a
+    // command's bytes applies as they arrive.
     client.send(format!("*{}\r\n", i32::MAX).as_bytes());
     let mut other = server.connect_redis();
     other.ask("PING\r\n", "+PONG\r\n");

@@ -28,7 +28,7 @@ fn stat(client: &mut Client, name: &str) -> u64 {
 }
 
 /// While several clients write values of all lengths, in several databases and transactions, the items never take more
-/// than the limit, both by the server's accounting and in reality.
+/// than the limit, both by the server's accounting and by the bytes of the keys and values in database 0's index.
 #[test]
 fn the_limit_is_kept_under_concurrent_writers() {
     const LIMIT: u64 = 1 << 20;

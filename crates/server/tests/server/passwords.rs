@@ -97,7 +97,7 @@ fn users_are_told_and_ended_by_name() {
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
 }
 
-/// A program with the default settings.
+/// A host whose reload returns the default settings.
 struct Reloads;
 
 impl Host for Reloads {
@@ -125,7 +125,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
     ann.ask("auth ann secret\r\n", "+OK\r\n");
     bob.ask("auth bob word\r\n", "+OK\r\n");
     std::fs::write(&path, "ann:secret\n").expect("a file");
-    // Only servers that handle the signal receive it: none is ended by it while this one runs.
+    // The signal goes to the process, which it does not end while this server handles it.
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP).expect("a signal");
     let begin = Instant::now();
     loop {

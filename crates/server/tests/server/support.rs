@@ -127,7 +127,7 @@ impl Running {
         self.shutdown.stop_at_once();
     }
 
-    /// Stops the server and waits for it. A pool is then complete.
+    /// Stops the server and waits for it; then fails unless its pool, if it has one, is sound.
     pub fn stop(mut self) -> ServeReport {
         self.shutdown.stop();
         let report = self
@@ -181,7 +181,7 @@ impl Client {
         Client { socket }
     }
 
-    /// Returns all bytes up to and including `end`.
+    /// Returns all bytes up to and including `end`, or to the end of the connection.
     pub fn until(&mut self, end: &[u8]) -> Vec<u8> {
         let (mut read, mut piece) = (Vec::new(), [0; 4096]);
         while !read.ends_with(end) {

@@ -75,7 +75,7 @@ fn grouped_set_aborts_watching_transaction() {
             watcher.ask("multi\r\nset x 1\r\nexec\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n");
             watcher.ask("del x\r\n", ":1\r\n");
         }
-        // A transaction's own connection sets the watched key, in the same group.
+        // The connection that watches the key sets it, in the same segment as the transaction.
         let own = "watch k000\r\nset k000 a\r\nset k001 b\r\nmulti\r\nping\r\nexec\r\n";
         watcher.ask(own, "+OK\r\n+OK\r\n+OK\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
         server.stop();
@@ -100,7 +100,7 @@ fn flush_between_sets_drops_earlier_items() {
         ];
         let [mut memcached, mut redis] = clients(&server);
         for (flush, flushed, protocol) in flushes {
-            // The items before, and a key that is set before and after the flush.
+            // The flush drops the items before it; one of their keys is set again behind it.
             redis.ask("set old x\r\n", "+OK\r\n");
             let [first, second, third] = [
                 all("before", before)[protocol].clone(),
@@ -194,7 +194,7 @@ fn options_take_effect_in_groups() {
         let answer: String = dialogue.iter().map(|&(_, answer)| answer).collect();
         redis.ask(&request, &answer);
 
-        // Dead at once; flags and times of its own; without an answer.
+        // Sets that expire at once, that have flags and an expiry time, and that get no answer.
         let mut memcached = server.connect();
         memcached.ask(
             "set m 7 0 1\r\na\r\nset m 0 -1 1\r\nb\r\nset n 8 4102444800 1\r\nc\r\nset o 9 0 1 noreply\r\nd\r\n\

@@ -91,7 +91,7 @@ fn a_transaction_that_is_unfinished_is_told_as_committed() {
         "multi\r\nselect 2\r\nset b 1\r\nset c 2\r\nexec\r\n",
         &format!("{queued}-UNFINISHED {}\r\n", unfinished()),
     );
-    // The selected database lacks the key of the first one.
+    // Database 2, which the transaction has selected, has no key `a`.
     client.ask("get a\r\nselect 0\r\nget a\r\n", "$-1\r\n+OK\r\n$1\r\n1\r\n");
 }
 
@@ -108,7 +108,7 @@ fn a_transaction_that_fails_has_changed_nothing() {
     let multi = "multi\r\nset c 3\r\nflushall\r\nselect 2\r\nset c 4\r\n";
     let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
     client.ask(&format!("{multi}exec\r\n"), &format!("{queued}-ERR {why}\r\n"));
-    // Other clients see the state of this client.
+    // The list of clients shows the database that was selected before the transaction.
     client.send(b"client info\r\n");
     client.line();
     let info = String::from_utf8(client.until(b"\n\r\n")).expect("text");

@@ -1,4 +1,5 @@
-//! A real server and this one get the same random commands; their answers are the same, byte for byte.
+//! A real server and this one get the same random commands; their answers are the same, byte for byte, but for the
+//! differences that the modules name.
 //!
 //! The real ones are `redis-server` and `memcached` from the path, which `test.sh` installs. `WOLLEMI_SEED` selects
 //! other commands, `WOLLEMI_ROUNDS` their number.

@@ -58,7 +58,7 @@ impl Side {
     }
 }
 
-/// Random requests of both protocols get memcached's answers, singly and in pipelines.
+/// Random requests, classic ones and meta commands, get memcached's answers, singly and in pipelines.
 #[test]
 fn answers_are_memcacheds() {
     let real = real();
@@ -85,7 +85,7 @@ const OUR_OWN: &[&str] = &[
     "redis_commands",
     "slowlog_micros",
     "slowlog_length",
-    // Present only with a limit on idle time.
+    // memcached shows it only with a limit on idle time.
     "idle_kicks",
     "pool_level",
     "pool_sync",
