@@ -177,12 +177,7 @@ impl<M: Media> Db<M> {
 
     /// Returns the level: which failures acknowledged operations survive.
     pub fn level(&self) -> Level {
-        let pool = self.store().heap.pool();
-        match (pool.log_position(), pool.level()) {
-            (_, pmem::PoolLevel::Power) => Level::Power,
-            (Some(_), _) => Level::Disk,
-            (None, _) => Level::Process,
-        }
+        self.store().level()
     }
 }
 
