@@ -1,13 +1,15 @@
 //! `wollemi`: the store on the command line.
 //!
 //! `commands` has one module per command, `format` the text forms of entries, and `exit` the exit codes. `context`
-//! holds the options common to all commands, `commands::serve::settings` those of `serve`.
+//! holds the options common to all commands, `commands::serve::settings` those of `serve`. `rebuild` shows the progress
+//! of a rebuild after a loss of power.
 
 mod commands;
 mod context;
 mod exit;
 mod format;
 mod log;
+mod rebuild;
 mod stop;
 
 use clap::Parser;
