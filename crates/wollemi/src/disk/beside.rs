@@ -7,7 +7,7 @@ use log::{Directory, Disk, Log, Lsn};
 use pmem::pool::{ErrorKind, Permissions, Uuid, behind_links, folder_of, lock_named};
 use pmem::{Pool, PoolOptions};
 use std::collections::HashSet;
-use std::io::ErrorKind::{NotFound, Other, WouldBlock};
+use std::io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, Other, WouldBlock};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,14 @@ pub(crate) fn directory_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Returns whether the pool at `path` has a log, or had one when the machine stopped.
+/// Returns whether the pool at `path` has a log, or had one when the machine stopped. A directory that this process may
+/// not search, or cannot, counts as one with a log: it is not missing, and the opening reports why it cannot be used.
 pub(crate) fn has_log(path: &Path) -> bool {
-    directory_of(path).join(manifest::NAME).exists()
+    match directory_of(path).join(manifest::NAME).try_exists() {
+        Ok(exists) => exists,
+        // A file has the directory's name, or no file can have it.
+        Err(error) => !matches!(error.kind(), NotADirectory | InvalidFilename),
+    }
 }
 
 /// Returns whether an opening to write must look at files beside the pool at `path`: its log, or leftovers of one.
