@@ -1,14 +1,13 @@
 //! Options of every command on a pool, and functions that open the pool.
 
 use crate::exit::Failure;
+use crate::rebuild;
 use crate::stop;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, Rebuilding, RecoveryState};
+use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, RecoveryState};
 
 /// Maximum time that a command with few writes, or a report, waits for recovery to find reusable space.
 const RECOVERY_WAIT: Duration = Duration::from_millis(100);
@@ -149,7 +148,7 @@ impl Context {
     }
 
     fn options(&self) -> Options {
-        let mut options = Options::new().level(self.level()).on_rebuild(rebuilding());
+        let mut options = Options::new().level(self.level()).on_rebuild(rebuild::show());
         if let Some(bytes) = self.max_size {
             options = options.max_size(bytes);
         }
@@ -242,24 +241,6 @@ pub fn size(text: &str) -> Result<u64, String> {
     number
         .checked_mul(1 << shift)
         .ok_or_else(|| "too large".to_owned())
-}
-
-/// Returns a callback that shows the progress of a rebuild on a terminal.
-fn rebuilding() -> impl Fn(&Rebuilding) + Send + Sync + 'static {
-    static BAR: OnceLock<ProgressBar> = OnceLock::new();
-    |done| {
-        let bar = BAR.get_or_init(|| {
-            let bar = ProgressBar::new(done.entries_in_all + done.log_in_all);
-            let style = "rebuilding after a loss of power: {wide_bar} {percent} %, {eta} left";
-            bar.with_style(
-                ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
-            )
-        });
-        bar.set_position(done.entries + done.log);
-        if done.entries == done.entries_in_all && done.log == done.log_in_all {
-            bar.finish_and_clear();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,15 @@
 //!
 //! `commands` has one module per command, `format` the text forms of entries, and `exit` the exit codes. `context`
 //! holds the options common to all commands on a pool, `commands::serve::settings` the sources of those of `serve`.
-//! `log` is the server's log, and `stop` handles signals.
+//! `log` is the server's log, `stop` handles signals, and `rebuild` shows the progress of a rebuild after a loss of
+//! power.
 
 mod commands;
 mod context;
 mod exit;
 mod format;
 mod log;
+mod rebuild;
 mod stop;
 
 use clap::Parser;

@@ -241,6 +241,34 @@ fn reports_are_json() {
     assert!(text(&plain).contains("1 entry"), "{}", text(&plain));
 }
 
+/// `checkpoint` reports what the checkpoint holds, and the pool is rebuilt from it. Other levels have none.
+#[test]
+fn a_checkpoint_is_told() {
+    let pool = Pool::new();
+    pool.ok(["put", "a", "1"]);
+    pool.run(["checkpoint"])
+        .fails(2, &["level process", "`wollemi level --to disk`"]);
+    pool.ok(["level", "--to", "disk"]);
+    let told = pool.ok(["checkpoint", "--full"]);
+    assert!(
+        text(&told).starts_with("full checkpoint: 1 entry, "),
+        "{}",
+        text(&told)
+    );
+    pool.ok(["put", "b", "2"]);
+    let told = pool.ok(["checkpoint", "--full", "--json"]);
+    let told: serde_json::Value = serde_json::from_slice(&told).expect("one object");
+    assert_eq!((&told["full"], &told["entries"]), (&true.into(), &2.into()));
+    assert!(told["bytes"].as_u64() > Some(0), "{told}");
+    let stats: serde_json::Value = serde_json::from_slice(&pool.ok(["stats", "--json"])).expect("one object");
+    assert_eq!(stats["level"], "disk");
+
+    std::fs::remove_file(pool.path()).expect("removed");
+    assert_eq!(pool.run(["get", "b"]).code, 3, "reading rebuilds nothing");
+    pool.ok(["put", "c", "3"]);
+    assert_eq!(pool.ok(["scan"]), b"a\t1\nb\t2\nc\t3\n");
+}
+
 /// A path that is not UTF-8 is reported as well as possible, in one JSON object, and is not an error.
 #[test]
 fn any_path_is_told() {

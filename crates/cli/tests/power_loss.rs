@@ -15,10 +15,15 @@ fn suspect() -> Pool {
     let stored = server.client().ask("set k 0 0 5\r\nvalue\r\n");
     assert_eq!(stored.as_deref(), Some("STORED"));
     server.kill();
+    stop_machine(&pool);
+    pool
+}
+
+/// Makes a pool look as if it had been open on another boot of the machine.
+fn stop_machine(pool: &Pool) {
     let mut file = fs::read(pool.path()).expect("read");
     file.copy_within(24..48, 72);
     fs::write(pool.path(), &file).expect("written");
-    pool
 }
 
 /// Each command that reads needs the flag, and then leaves every byte of the file unchanged, so the next command
@@ -118,6 +123,34 @@ fn damage_is_accepted_by_its_own_option() {
     pool.ok(["put", "k", "v"]);
 }
 
+/// `stats` names the level of a pool with a log, though it reads no log, and says of a lost one what the next opening
+/// does.
+#[test]
+fn the_level_of_a_pool_with_a_log_is_told() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "value", "--level", "disk"]);
+    let told = |args: &[&str]| {
+        let json = pool.ok(args.iter().chain(&["--json"]));
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("one object");
+        assert_eq!(json["level"], "disk", "{args:?}");
+        let plain = pool.ok(args);
+        assert!(text(&plain).contains("level       disk\n"), "{}", text(&plain));
+        text(&plain).to_owned()
+    };
+    told(&["stats"]);
+    Server::start(&pool).kill();
+    told(&["stats"]);
+    stop_machine(&pool);
+    let lost = told(&["stats", "--after-power-loss"]);
+    assert!(lost.contains("rebuilds the pool"), "{lost}");
+    assert!(!lost.contains("accept-loss"), "{lost}");
+    pool.ok(["put", "other", "value"]);
+    assert!(!told(&["stats"]).contains("SUSPECT"));
+
+    let lost = suspect().ok(["stats", "--after-power-loss"]);
+    assert!(text(&lost).contains("accept-loss"), "{}", text(&lost));
+}
+
 /// A pool of level `disk` has no loss to accept: it is rebuilt.
 #[test]
 fn a_pool_with_a_log_is_rebuilt() {
@@ -125,9 +158,8 @@ fn a_pool_with_a_log_is_rebuilt() {
     pool.ok(["put", "k", "value", "--level", "disk"]);
     let server = Server::start(&pool);
     server.kill();
-    let mut file = fs::read(pool.path()).expect("read");
-    file.copy_within(24..48, 72);
-    fs::write(pool.path(), &file).expect("written");
+    stop_machine(&pool);
+    let file = fs::read(pool.path()).expect("read");
     let run = pool.run(["accept-loss"]);
     assert_eq!(run.code, 0, "{run:?}");
     assert!(run.err.contains("rebuilds the pool from its log"), "{run:?}");

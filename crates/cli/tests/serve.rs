@@ -149,6 +149,10 @@ fn what_was_told_at_level_disk_survives_the_pool() {
         assert_eq!(client.get(key).as_ref(), Some(key));
     }
     assert_eq!(server.terminate(), Some(0));
+    let log = std::fs::read_to_string(pool.file("log")).expect("the log");
+    for event in ["the pool is being rebuilt", "the pool is rebuilt"] {
+        assert_eq!(log.matches(event).count(), 1, "{event}: {log}");
+    }
     pool.check();
 }
 

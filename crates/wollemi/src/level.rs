@@ -36,15 +36,6 @@ impl fmt::Display for Level {
     }
 }
 
-impl From<pmem::PoolLevel> for Level {
-    fn from(level: pmem::PoolLevel) -> Level {
-        match level {
-            pmem::PoolLevel::Process => Level::Process,
-            pmem::PoolLevel::Power => Level::Power,
-        }
-    }
-}
-
 /// The error for a name that no level has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no level is called '{0}': there are process, disk and power")]

@@ -101,7 +101,7 @@ impl Options {
     }
 
     /// Sets a callback for the progress of an opening at level `disk` that rebuilds the pool after a loss of power.
-    /// Several threads call it.
+    /// It is called at the beginning and at the end, and in between by several threads.
     pub fn on_rebuild(mut self, report: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
         self.on_rebuild = Some(Arc::new(report));
         self

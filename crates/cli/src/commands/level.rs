@@ -1,10 +1,10 @@
 //! `level`: shows or changes the pool's durability level. `checkpoint`: takes a checkpoint at level `disk`.
 
-use super::{output, write_json};
+use super::{in_words, output, write_json};
 use crate::context::{Context, LevelArg};
 use crate::exit::{Failure, Outcome};
 use crate::stop;
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::BinaryBytes;
 use std::io::Write;
 use wollemi::Level;
 
@@ -101,9 +101,9 @@ impl Checkpoint {
             true => writeln!(out, "{}", serde_json::json!(done))?,
             false => writeln!(
                 out,
-                "{} checkpoint: {} entries, {}",
+                "{} checkpoint: {}, {}",
                 if done.full { "full" } else { "incremental" },
-                HumanCount(done.entries),
+                in_words(done.entries),
                 BinaryBytes(done.bytes)
             )?,
         }

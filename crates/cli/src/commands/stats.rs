@@ -7,7 +7,7 @@ use indicatif::{BinaryBytes, HumanCount};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use wollemi::{Db, Map, Merges, Stats};
+use wollemi::{Db, Level, Map, Merges, Stats};
 
 /// The arguments of `stats`.
 #[derive(Debug, clap::Args)]
@@ -109,10 +109,11 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
         stats.generation, stats.last_shutdown, stats.crashes
     )?;
     if stats.suspect {
-        writeln!(
-            out,
-            "SUSPECT     the page cache was lost: `wollemi accept-loss` checks what is left and accepts it"
-        )?;
+        let remedy = match stats.level == Level::Disk.name() {
+            true => "the next opening to write rebuilds the pool from its checkpoint and log",
+            false => "`wollemi accept-loss` checks what is left and accepts it",
+        };
+        writeln!(out, "SUSPECT     the page cache was lost: {remedy}")?;
     }
     if let Some(log) = &stats.log {
         writeln!(

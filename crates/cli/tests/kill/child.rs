@@ -1,5 +1,6 @@
 //! The process that is killed.
 
+use crate::Tested;
 use crate::aim::{Aim, Trigger};
 use crate::common::Random;
 use crate::workload::{self, Action, KEYS, MAP, Record, WRITERS};
@@ -10,15 +11,16 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
-use wollemi::{IndexKind, Map, Options};
+use wollemi::{Map, Options};
 
 /// Works until it is killed. Any failure ends the process, which the parent notices.
-pub fn work(pool: &Path, kind: IndexKind, (seed, round): (u64, u64), aim: Option<Aim>) -> ! {
+pub fn work(pool: &Path, tested: Tested, (seed, round): (u64, u64), aim: Option<Aim>) -> ! {
     let db = Options::new()
+        .level(tested.level)
         .recovery_threads(2)
         .open_on(pool, Watched::machine(Trigger::new(aim)))
         .expect("the pool opens");
-    let map = db.map_with(MAP, kind).expect("the map opens");
+    let map = db.map_with(MAP, tested.kind).expect("the map opens");
     // One unbuffered write per record: it is in the pipe when the call returns, whatever happens then.
     let pipe = File::from(std::io::stdout().as_fd().try_clone_to_owned().expect("a pipe"));
     thread::scope(|scope| {

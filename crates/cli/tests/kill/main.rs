@@ -6,8 +6,13 @@
 //! acknowledges through a pipe, which outlives it. The seed determines each thread's operations (`workload`), so the
 //! parent knows which operation was in flight.
 //!
+//! At level `disk` the machine also seems to stop at some of the kills: the pool is removed, so that the next opening
+//! rebuilds it from the log and the checkpoints. (The page cache keeps what was not synced; the crash kit's disk and
+//! power cuts of a virtual machine lose it.)
+//!
 //! `WOLLEMI_SEED` repeats a run's workload (not the moments of its kills), `WOLLEMI_KILLS` sets the number of kills
-//! (one more follows in each of `Aim::parts`), and `WOLLEMI_INDEX` selects the one index to test.
+//! (one more follows in each of `Aim::parts`), `WOLLEMI_INDEX` selects the one index to test, and `WOLLEMI_LEVEL` its
+//! level.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -28,7 +33,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use wollemi::{Db, IndexKind, RecoveryState};
+use wollemi::{Db, IndexKind, Level, Options, RecoveryState};
 use workload::{MAP, Record};
 
 fn main() {
@@ -37,36 +42,55 @@ fn main() {
         let mut number = || args.next().and_then(|arg| arg.parse().ok()).expect("a number");
         let (seed, round) = (number(), number());
         let kind = args.next().and_then(|name| name.parse().ok()).expect("an index");
+        let level = args.next().and_then(|name| name.parse().ok()).expect("a level");
         let pool = args.next().expect("a path");
         let aim = args.next().map(|part| Aim {
             part: Aim::named(kind, &part).expect("a part"),
             nth: args.next().and_then(|nth| nth.parse().ok()).expect("a number"),
         });
-        child::work(Path::new(&pool), kind, (seed, round), aim);
+        child::work(Path::new(&pool), Tested { kind, level }, (seed, round), aim);
     }
     println!("acknowledged_operations_survive_kill_9");
     let kills = std::env::var("WOLLEMI_KILLS")
         .ok()
         .and_then(|kills| kills.parse().ok());
-    match std::env::var("WOLLEMI_INDEX") {
-        Ok(name) => {
-            acknowledged_operations_survive_kill_9(name.parse().expect("an index"), kills.unwrap_or(50))
-        }
-        Err(_) => {
-            acknowledged_operations_survive_kill_9(IndexKind::default(), kills.unwrap_or(50));
-            // DPTree merges in the background, and an opening replays its log.
-            acknowledged_operations_survive_kill_9(IndexKind::DpTree, kills.unwrap_or(20));
-        }
+    let chosen = |name: &str| std::env::var(name).ok();
+    let kind = chosen("WOLLEMI_INDEX").map(|name| name.parse().expect("an index"));
+    let level = chosen("WOLLEMI_LEVEL").map(|name| name.parse().expect("a level"));
+    let run = |kind, level, by_default| {
+        acknowledged_operations_survive_kill_9(Tested { kind, level }, kills.unwrap_or(by_default));
+    };
+    if kind.is_some() || level.is_some() {
+        run(kind.unwrap_or_default(), level.unwrap_or_default(), 50);
+    } else {
+        run(IndexKind::default(), Level::Process, 50);
+        run(IndexKind::default(), Level::Disk, 25);
+        // It merges in the background, and replays a log.
+        run(IndexKind::DpTree, Level::Process, 20);
     }
     println!("ok");
 }
 
-fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
+/// What is tested: an index, at a level.
+#[derive(Clone, Copy, Debug)]
+struct Tested {
+    kind: IndexKind,
+    level: Level,
+}
+
+impl Tested {
+    fn open(self, pool: &Path) -> Result<Db, wollemi::Error> {
+        Options::new().level(self.level).open(pool)
+    }
+}
+
+fn acknowledged_operations_survive_kill_9(tested: Tested, kills: u64) {
+    let Tested { kind, level } = tested;
     let pool = Pool::new();
     let mut random = Random::announced("kill");
     let seed = random.next();
     let mut oracle = Oracle::new();
-    let (mut writes, mut reads) = (0, 0);
+    let (mut writes, mut reads, mut rebuilds) = (0, 0, 0);
     let mut hits = BTreeMap::<&str, u64>::new();
     let parts = Aim::parts(kind);
     for round in 1..=kills + parts.len() as u64 {
@@ -86,7 +110,7 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
         let part = aim.as_ref().map(|aim| aim.part);
         let ended = run_and_kill(
             &pool.path(),
-            kind,
+            tested,
             (seed, round),
             Duration::from_micros(micros),
             aim,
@@ -107,20 +131,26 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
         writes += written;
         reads += ended.heard.len() - written;
         oracle.judge(seed, round, &ended.heard);
+        let exists = pool.path().exists();
+        if exists && level == Level::Disk && random.below(3) == 0 {
+            std::fs::remove_file(pool.path()).expect("removed");
+            rebuilds += 1;
+        }
         // Without a check in between, two crashes may fall into one recovery.
-        if pool.path().exists() && random.below(2) == 0 {
-            verify(&pool.path(), kind, &mut oracle);
+        if exists && random.below(2) == 0 {
+            verify(&pool.path(), tested, &mut oracle);
         }
     }
     println!(
-        "{kind}: {kills} kills and {} in its parts, {writes} writes and {reads} pairs read, acknowledged; aimed kills that hit: {hits:?}",
+        "{kind}, level {level}: {kills} kills and {} in its parts, {rebuilds} of them with the pool, {writes} writes and \
+         {reads} pairs read, acknowledged; aimed kills that hit: {hits:?}",
         parts.len()
     );
-    verify(&pool.path(), kind, &mut oracle);
+    verify(&pool.path(), tested, &mut oracle);
     pool.check();
     // An emptied DPTree still has its log.
     if kind != IndexKind::DpTree {
-        nothing_is_left_of_nothing(&pool.path());
+        nothing_is_left_of_nothing(&pool.path(), tested);
         pool.check();
     }
 }
@@ -147,14 +177,15 @@ struct Ended {
 /// Runs a child for a while, or until it reaches the aimed step.
 fn run_and_kill(
     pool: &Path,
-    kind: IndexKind,
+    Tested { kind, level }: Tested,
     (seed, round): (u64, u64),
     after: Duration,
     aim: Option<Aim>,
 ) -> Ended {
     let aimed = aim.is_some();
     let mut child = Command::new(std::env::current_exe().expect("this binary"))
-        .args(["--child", &seed.to_string(), &round.to_string(), kind.name()])
+        .args(["--child", &seed.to_string(), &round.to_string()])
+        .args([kind.name(), level.name()])
         .arg(pool)
         .args(
             aim.into_iter()
@@ -197,9 +228,10 @@ fn run_and_kill(
 }
 
 /// Opens the pool, compares every key with its possible values, and walks everything.
-fn verify(pool: &Path, kind: IndexKind, oracle: &mut Oracle) {
-    let db = Db::open(pool).expect("the pool opens after a kill");
-    let map = db.map_with(MAP, kind).expect("the map opens");
+fn verify(pool: &Path, tested: Tested, oracle: &mut Oracle) {
+    let db = tested.open(pool).expect("the pool opens after a kill");
+    assert_eq!(db.level(), tested.level);
+    let map = db.map_with(MAP, tested.kind).expect("the map opens");
     oracle.compare(&map);
     assert_eq!(db.wait_recovered().state, RecoveryState::Done);
     let check = db.check().expect("everything can be walked");
@@ -218,16 +250,18 @@ fn verify(pool: &Path, kind: IndexKind, oracle: &mut Oracle) {
 }
 
 /// After all keys are removed, hardly any space is in use: the kills have leaked none.
-fn nothing_is_left_of_nothing(pool: &Path) {
-    let db = Db::open(pool).expect("the pool opens");
+fn nothing_is_left_of_nothing(pool: &Path, tested: Tested) {
+    let db = tested.open(pool).expect("the pool opens");
     db.wait_recovered();
     let map = db.map(MAP).expect("the map opens");
+    let turn = db.turn();
     for entry in &map {
         let (key, _) = entry.expect("an entry");
         assert!(map.remove(key).expect("removed"));
     }
+    turn.end().expect("durable");
     drop((map, db));
-    let db = Db::open(pool).expect("the pool opens");
+    let db = tested.open(pool).expect("the pool opens");
     db.wait_recovered();
     let stats = db.stats().expect("statistics");
     // Page 0, and the ends of pages that hold the empty map's few chunks.

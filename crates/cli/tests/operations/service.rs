@@ -72,6 +72,8 @@ fn the_examples_are_right() {
         .expect("a command")
         .replace("/etc/wollemi.toml", "example.toml");
     pool.ok(command.split(' ').chain(["--print-config"]));
+    // The manager is told only after a rebuild, which may take longer than systemd's 90 s.
+    assert!(unit.contains("\nTimeoutStartSec=infinity\n"), "{unit}");
 }
 
 /// There is a page for each command, with its options.

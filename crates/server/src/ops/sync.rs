@@ -5,6 +5,7 @@ use crate::Error;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use wollemi::{Db, Durability, Level};
 
@@ -65,6 +66,8 @@ pub struct Syncing {
     db: Db,
     /// The policy, by its place in [`Sync::ALL`].
     sync: AtomicUsize,
+    /// Held during a change, so that concurrent changes leave the database with the policy that is shown.
+    changing: Mutex<()>,
 }
 
 impl Syncing {
@@ -73,6 +76,7 @@ impl Syncing {
         Syncing {
             db: db.clone(),
             sync: AtomicUsize::new(of_level(db.level()) as usize),
+            changing: Mutex::default(),
         }
     }
 
@@ -108,12 +112,14 @@ impl Syncing {
     /// is changed all the same.
     pub fn set(&self, sync: Sync) -> Result<(), Error> {
         self.check(sync)?;
+        let changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.db.set_sync_within((sync != Sync::No).then_some(SECOND));
         self.db.set_durability(match sync {
             Sync::Always => Durability::Immediate,
             Sync::EverySecond | Sync::No => Durability::Eventual,
         });
         self.sync.store(sync as usize, Relaxed);
+        drop(changing);
         match sync {
             // Reads do not wait for eventual writes, so these become durable now.
             Sync::Always => self.db.sync().map_err(|error| Error::Log(error.to_string())),
@@ -142,5 +148,50 @@ pub async fn watch(db: Db) {
             return;
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use wollemi::Options;
+
+    /// Of two concurrent changes one wins whole: the policy that is shown is the one that writes have.
+    #[test]
+    fn concurrent_changes_agree() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let options = Options::new().level(Level::Disk);
+        let db = options.open(dir.path().join("a.pool")).expect("a pool");
+        let map = db.map("m").expect("a map");
+        let syncing = Syncing::new(&db);
+        syncing.set(Sync::EverySecond).expect("level disk");
+        let (writes, is_writing) = channel();
+        let (release, released) = channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let edited = map.edit_with("k", |_| {
+                    writes.send(()).expect("the test waits");
+                    released.recv().expect("released once");
+                    Some(b"v".to_vec())
+                });
+                edited.expect("written");
+            });
+            is_writing.recv().expect("the write is in progress");
+            // Sets the default, and then waits for the write.
+            let always = scope.spawn(|| syncing.set(Sync::Always));
+            while db.durability() != Durability::Immediate {
+                thread::yield_now();
+            }
+            let no = scope.spawn(|| syncing.set(Sync::No));
+            // Without the lock the second change would now pass the first.
+            thread::sleep(Duration::from_millis(100));
+            release.send(()).expect("the write waits");
+            always.join().expect("no panic").expect("level disk");
+            no.join().expect("no panic").expect("level disk");
+        });
+        let is_immediate = db.durability() == Durability::Immediate;
+        assert_eq!(syncing.get() == Sync::Always, is_immediate, "{:?}", syncing.get());
     }
 }

@@ -72,7 +72,8 @@ impl<M: Media> Db<M> {
     }
 
     /// Returns the failed sync that has stopped all writing, in a database of level `disk`; `None` if there was none.
-    /// Until the database is reopened, writes fail, and so do reads of data that was not durable at the failure.
+    /// Until the database is reopened, writes fail, and so do reads of immediate writes that were not durable at the
+    /// failure. Reads of [eventual](Durability::Eventual) writes never wait, so they continue.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.journal()?.log().failure()
     }
@@ -177,12 +178,7 @@ impl<M: Media> Db<M> {
 
     /// Returns the level: which failures acknowledged operations survive.
     pub fn level(&self) -> Level {
-        let pool = self.store().heap.pool();
-        match (pool.log_position(), pool.level()) {
-            (_, pmem::PoolLevel::Power) => Level::Power,
-            (Some(_), _) => Level::Disk,
-            (None, _) => Level::Process,
-        }
+        self.store().level()
     }
 }
 

@@ -7,7 +7,7 @@ use log::{Directory, Disk, Log, Lsn};
 use pmem::pool::{ErrorKind, Permissions, Uuid, behind_links, folder_of, lock_named};
 use pmem::{Pool, PoolOptions};
 use std::collections::HashSet;
-use std::io::ErrorKind::{NotFound, Other, WouldBlock};
+use std::io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, Other, WouldBlock};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,14 @@ pub(crate) fn directory_of(path: &Path) -> PathBuf {
 }
 
 /// Returns whether a manifest lies beside the pool at `path`: the pool has a log, or a crash has interrupted the
-/// beginning or the end of one.
+/// beginning or the end of one. A directory that this process cannot search counts as one with a manifest: it is not
+/// missing, and the opening reports why it cannot be used.
 pub(crate) fn has_log(path: &Path) -> bool {
-    directory_of(path).join(manifest::NAME).exists()
+    match directory_of(path).join(manifest::NAME).try_exists() {
+        Ok(exists) => exists,
+        // A file has the directory's name, or no file can have it.
+        Err(error) => !matches!(error.kind(), NotADirectory | InvalidFilename),
+    }
 }
 
 /// Returns whether an opening to write must look at files beside the pool at `path`: its log, or leftovers of one.

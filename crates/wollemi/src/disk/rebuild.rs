@@ -49,6 +49,7 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
         log_in_all: until.0 - from.0,
         report: settings.on_rebuild.clone(),
     };
+    progress.report();
     let mut reported = 0;
     let deltas = Deltas::read(log, (from, until), settings.sizes.merged, |end| {
         let passed = end.0 - from.0;

@@ -9,7 +9,7 @@ use crate::write::slots::Slots;
 use crate::write::traffic::Traffic;
 use crate::{Error, IndexKind, Level, Media};
 use heap::{Heap, RecoveryStage, Root, Tracers};
-use pmem::Pool;
+use pmem::{Pool, PoolLevel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -144,6 +144,17 @@ impl<M: Media> Store<M> {
         }
     }
 
+    /// Returns the pool's level. A read-only opening has no journal, so the pool's log position tells whether it has a
+    /// log.
+    pub fn level(&self) -> Level {
+        let pool = self.heap.pool();
+        match (pool.level(), pool.log_position()) {
+            (PoolLevel::Power, _) => Level::Power,
+            (PoolLevel::Process, Some(_)) => Level::Disk,
+            (PoolLevel::Process, None) => Level::Process,
+        }
+    }
+
     pub fn stats(&self, opened_in: f64) -> Result<Stats, Error> {
         let pool = self.heap.pool();
         let stats = self.heap.stats();
@@ -151,11 +162,7 @@ impl<M: Media> Store<M> {
             path: pool.path().map(Into::into),
             uuid: pool.uuid().to_string(),
             generation: pool.generation() - u32::from(pool.is_read_only()),
-            level: match self.traffic.journal.get() {
-                Some(_) => Level::Disk,
-                None => pool.level().into(),
-            }
-            .to_string(),
+            level: self.level().to_string(),
             last_shutdown: pool.last_shutdown().to_string(),
             suspect: pool.is_suspect(),
             read_only: pool.is_read_only(),

@@ -4,6 +4,7 @@
 //! log's files remain. The crash kit explores which writes to these files a power cut may lose.
 
 mod checkpoints;
+mod denied;
 mod levels;
 mod lost;
 mod making;
