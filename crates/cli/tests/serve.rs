@@ -6,7 +6,7 @@ use common::server::{Client, PATIENCE, Server};
 use common::{Pool, Random};
 use rustix::process::Signal;
 use std::collections::HashMap;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::Instant;
@@ -293,14 +293,20 @@ fn a_full_output_stops_no_server() {
         .spawn()
         .expect("the server starts");
     let begun = Instant::now();
-    while TcpStream::connect(&*address).is_err() {
+    let mut stream = loop {
         assert!(
             server.try_wait().expect("a child of this process").is_none(),
             "the server has ended"
         );
         assert!(begun.elapsed() < PATIENCE);
+        if let Ok(stream) = TcpStream::connect(&*address) {
+            break stream;
+        }
         std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    };
+    // The server answers only once it listens for signals.
+    stream.write_all(b"version\r\n").expect("sent");
+    stream.read_exact(&mut [0; 8]).expect("an answer");
     let pid = rustix::process::Pid::from_child(&server);
     rustix::process::kill_process(pid, Signal::TERM).expect("the server runs");
     assert_eq!(server.wait().expect("the server ends").code(), Some(0));
