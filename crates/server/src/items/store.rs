@@ -7,7 +7,7 @@
 //!    item absent because of a flush has first read the flush through the index, so its answer waits until the flush is
 //!    durable (`reads`).
 //! I3 A transaction buffers edits until it commits. If it does not commit, the state beside the index (the record, the
-//!    count) becomes what it was before. Uniques that the transaction reserves stay reserved in any case.
+//!    count, the noted removals) becomes what it was before. Uniques that the transaction reserves stay reserved in any case.
 //! I4 An edit that may store an item takes a unique under the lock on the key: of two items of one key the later has
 //!    the larger unique.
 //!
@@ -238,7 +238,7 @@ impl ItemStore {
         let outcome = change.outcome.ok_or(Failure::Foreign)?;
         match (action, old) {
             (Action::Put, _) => self.usage.note(key),
-            (Action::Remove, Some(unique)) => self.removed.note(key, unique),
+            (Action::Remove, Some(unique)) => self.note_removal(key, unique),
             (Action::Remove | Action::Keep, _) => {}
         }
         Ok(outcome)

@@ -135,6 +135,25 @@ fn a_transaction_that_fails_has_changed_nothing() {
     );
 }
 
+/// A transaction that fails is no change for a client that watches a key, which it has set and removed, in each way
+/// that notes a removal.
+#[test]
+fn a_transaction_that_fails_is_not_seen_by_watchers() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let server = server(&fails, &Arc::default());
+    let (mut watcher, mut other) = (server.connect_redis(), server.connect_redis());
+    for removal in ["del k", "getdel k", "pexpireat k 1", "rename k moved"] {
+        watcher.ask("watch k\r\n", "+OK\r\n");
+        other.ask(
+            &format!("multi\r\nset k x\r\n{removal}\r\nset other x\r\nexec\r\n"),
+            &format!("+OK\r\n{}-ERR {}\r\n", "+QUEUED\r\n".repeat(3), no_room()),
+        );
+        // Nothing is written, so this commits.
+        watcher.ask("multi\r\nping\r\nexec\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
+    }
+    server.stop();
+}
+
 /// A transaction that exceeds its limit is refused as a whole, even if later removals would bring it below the limit
 /// again, since a change before them was not kept.
 #[test]

@@ -17,7 +17,7 @@ impl ItemStore {
         });
         self.edit(key, &mut edit)?;
         if let Some(unique) = dead {
-            self.removed.note(key, unique);
+            self.note_removal(key, unique);
         }
         Ok(dead.is_some())
     }
@@ -35,7 +35,7 @@ impl ItemStore {
         });
         self.edit(key, &mut edit)?;
         if let Some(unique) = removed {
-            self.removed.note(key, unique);
+            self.note_removal(key, unique);
         }
         Ok(outcome)
     }
