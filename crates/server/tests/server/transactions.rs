@@ -154,6 +154,45 @@ fn a_transaction_that_fails_is_not_seen_by_watchers() {
     server.stop();
 }
 
+/// A transaction that fails leaves its connection as it was: the selected database, the protocol, and the names.
+#[test]
+fn a_transaction_that_fails_leaves_its_connection_as_it_was() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let server = server(&fails, &Arc::default());
+    let mut client = server.connect_redis();
+    client.ask(
+        "client setname old\r\nclient setinfo lib-name old-lib\r\n",
+        "+OK\r\n+OK\r\n",
+    );
+    let transaction =
+        "multi\r\nselect 2\r\nhello 3 setname new\r\nclient setinfo lib-name new-lib\r\nset c 4\r\nexec\r\n";
+    let queued = format!("+OK\r\n{}", "+QUEUED\r\n".repeat(4));
+    client.ask(transaction, &format!("{queued}-ERR {}\r\n", no_room()));
+    client.send(b"client info\r\n");
+    let info = String::from_utf8(client.until(b"\n\r\n")).expect("text");
+    assert!(info.starts_with('$'), "{info}");
+    for part in [
+        " name=old ",
+        " db=0 ",
+        " flags=N ",
+        " multi=-1 ",
+        " resp=2 ",
+        " lib-name=old-lib ",
+    ] {
+        assert!(info.contains(part), "{part}: {info}");
+    }
+
+    fails.store(false, Ordering::Relaxed);
+    client.ask(transaction, &format!("{queued}*4\r\n+OK\r\n%7\r\n"));
+    client.until(b"modules\r\n*0\r\n+OK\r\n+OK\r\n");
+    client.send(b"client info\r\n");
+    let info = String::from_utf8(client.until(b"\n\r\n")).expect("text");
+    assert!(info.starts_with('='), "{info}");
+    for part in [" name=new ", " db=2 ", " resp=3 ", " lib-name=new-lib "] {
+        assert!(info.contains(part), "{part}: {info}");
+    }
+}
+
 /// A transaction that exceeds its limit is refused as a whole, even if later removals would bring it below the limit
 /// again, since a change before them was not kept.
 #[test]
