@@ -160,7 +160,7 @@ impl<M: Media> Databases<M> {
             .collect()
     }
 
-    /// Returns the number of edits since the start that may have stored an item, also if they changed nothing.
+    /// Returns the number of [changes](ItemStore::edits) since the start, including edits that changed nothing.
     pub fn edits(&self) -> u64 {
         self.all().iter().map(|(_, store)| store.edits()).sum()
     }

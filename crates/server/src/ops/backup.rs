@@ -44,7 +44,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 struct Running {
     since: Instant,
-    /// The number of edits before the request for it.
+    /// The number of [changes](Databases::edits) before the request for it.
     edits: u64,
     copying: Arc<Copying>,
 }
@@ -63,7 +63,7 @@ pub struct Done {
     pub well: bool,
     /// The duration of the last backup that has ended.
     pub took: Option<Duration>,
-    /// The number of edits before the request for the last successful backup.
+    /// The number of [changes](Databases::edits) before the request for the last successful backup.
     edits: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct Done {
 #[derive(Clone, Debug)]
 pub struct Look {
     pub done: Done,
-    /// The number of [edits](Databases::edits) since the request for the last successful backup, or else since the
+    /// The number of [changes](Databases::edits) since the request for the last successful backup, or else since the
     /// start.
     pub edits: u64,
     /// The time since the running backup began.

@@ -4,6 +4,7 @@ use super::edit::Remove;
 use super::{Failure, ItemStore, Outcome};
 use crate::items::item::Item;
 use crate::items::record;
+use std::sync::atomic::Ordering;
 use wollemi::Swept;
 
 impl ItemStore {
@@ -36,6 +37,9 @@ impl ItemStore {
         self.edit(key, &mut edit)?;
         if let Some(unique) = removed {
             self.note_removal(key, unique);
+        }
+        if outcome == Outcome::Done {
+            self.removals.fetch_add(1, Ordering::Relaxed);
         }
         Ok(outcome)
     }
