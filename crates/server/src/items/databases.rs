@@ -48,7 +48,7 @@ impl From<wollemi::Error> for NotMade {
 /// Maximum number of bytes that a transaction may change in each database.
 const MAX: usize = 256 << 20;
 
-const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
+const TOO_MUCH: &str = "the transaction changes more than 256 MiB of one database";
 
 /// All databases.
 pub struct Databases<M: Media = Hardware> {

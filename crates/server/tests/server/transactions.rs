@@ -206,7 +206,10 @@ fn too_large_a_transaction_is_refused_whatever_it_removes() {
     }
     client.ask("set foo bar\r\n", "+QUEUED\r\n");
     client.ask("del a b c\r\n", "+QUEUED\r\n");
-    client.ask("exec\r\n", "-ERR the transaction changes more than 256 MiB\r\n");
+    client.ask(
+        "exec\r\n",
+        "-ERR the transaction changes more than 256 MiB of one database\r\n",
+    );
     client.ask("exists a b c d e foo\r\n", ":0\r\n");
     client.ask("dbsize\r\n", ":0\r\n");
     assert_eq!(committed.load(Ordering::Relaxed), 0);
