@@ -48,7 +48,7 @@ impl From<wollemi::Error> for NotMade {
 /// Maximum number of bytes that a transaction may change in each database.
 const MAX: usize = 256 << 20;
 
-const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
+const TOO_MUCH: &str = "the transaction changes more than 256 MiB of one database";
 
 /// All databases.
 pub struct Databases<M: Media = Hardware> {
@@ -160,7 +160,7 @@ impl<M: Media> Databases<M> {
             .collect()
     }
 
-    /// Returns the number of edits since the start that may have stored an item, also if they changed nothing.
+    /// Returns the number of [changes](ItemStore::edits) since the start, including edits that changed nothing.
     pub fn edits(&self) -> u64 {
         self.all().iter().map(|(_, store)| store.edits()).sum()
     }

@@ -7,7 +7,7 @@
 //!    item absent because of a flush has first read the flush through the index, so its answer waits until the flush is
 //!    durable (`reads`).
 //! I3 A transaction buffers edits until it commits. If it does not commit, the state beside the index (the record, the
-//!    count) becomes what it was before. Uniques that the transaction reserves stay reserved in any case.
+//!    count, the noted removals) becomes what it was before. Uniques that the transaction reserves stay reserved in any case.
 //! I4 An edit that may store an item takes a unique under the lock on the key: of two items of one key the later has
 //!    the larger unique.
 //!
@@ -102,6 +102,8 @@ pub struct ItemStore {
     /// The next unique, and the one of the first edit.
     next: AtomicU64,
     first: u64,
+    /// Items that clients have removed without taking a unique, or that a flush has dropped.
+    removals: AtomicU64,
     /// Copies from the record, for readers.
     reserved: AtomicU64,
     flushed: AtomicU64,
@@ -139,6 +141,7 @@ impl ItemStore {
             largest,
             next: AtomicU64::new(next),
             first: next,
+            removals: AtomicU64::new(0),
             reserved: AtomicU64::new(next),
             flushed: AtomicU64::new(record.flushed),
             flush_at: AtomicU64::new(record.flush_at),
@@ -152,11 +155,12 @@ impl ItemStore {
         Ok(store)
     }
 
-    /// Returns how many uniques were given since the store was opened: one for each decision of an edit that may store
-    /// an item, also if it changed nothing, and one for each [look](ItemStore::see). Edits that can only remove an item
-    /// are not counted.
+    /// Returns how many changes there were since the store was opened: one for each decision of an edit that may store
+    /// an item, also if it changed nothing, one for each [look](ItemStore::see), and one for each item that a client has
+    /// removed or a flush has dropped. As in Redis, evictions and the removal of dead items are not counted.
     pub fn edits(&self) -> u64 {
-        self.next.load(Ordering::Relaxed) - self.first
+        let uniques = self.next.load(Ordering::Relaxed) - self.first;
+        uniques + self.removals.load(Ordering::Relaxed)
     }
 
     /// Skips uniques, so that at most this many reserved ones are left. The caller excludes edits.
@@ -238,7 +242,7 @@ impl ItemStore {
         let outcome = change.outcome.ok_or(Failure::Foreign)?;
         match (action, old) {
             (Action::Put, _) => self.usage.note(key),
-            (Action::Remove, Some(unique)) => self.removed.note(key, unique),
+            (Action::Remove, Some(unique)) => self.note_removal(key, unique),
             (Action::Remove | Action::Keep, _) => {}
         }
         Ok(outcome)

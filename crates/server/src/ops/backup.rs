@@ -14,6 +14,7 @@ use crate::clock::now;
 use crate::items::databases::Databases;
 use crate::ops::config::Host;
 use crate::ops::copying::{BackupTo, Copying, Outcome};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -22,6 +23,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use wollemi::Snapshot;
+
+/// What the thread of a backup does.
+type Work = Box<dyn FnOnce() + Send>;
 
 /// The backups of a server.
 pub struct Backups {
@@ -44,7 +48,7 @@ struct Inner {
 #[derive(Clone, Debug)]
 struct Running {
     since: Instant,
-    /// The number of edits before the request for it.
+    /// The number of [changes](Databases::edits) before the request for it.
     edits: u64,
     copying: Arc<Copying>,
 }
@@ -58,20 +62,28 @@ pub struct Done {
     pub failed: u64,
     /// The time in seconds since 1970 at which the last successful backup ended, or else at which the server started.
     pub time: u64,
-    /// Whether the last backup that has ended, or could not begin because its snapshot failed, succeeded; `true` before
-    /// the first.
+    /// Whether the last backup that has ended, or could not begin because its snapshot or its thread failed, succeeded;
+    /// `true` before the first.
     pub well: bool,
     /// The duration of the last backup that has ended.
     pub took: Option<Duration>,
-    /// The number of edits before the request for the last successful backup.
+    /// The number of [changes](Databases::edits) before the request for the last successful backup.
     edits: u64,
+}
+
+impl Done {
+    /// Counts a failed backup.
+    fn fail(&mut self) {
+        self.failed += 1;
+        self.well = false;
+    }
 }
 
 /// The state of backups at one moment.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub done: Done,
-    /// The number of [edits](Databases::edits) since the request for the last successful backup, or else since the
+    /// The number of [changes](Databases::edits) since the request for the last successful backup, or else since the
     /// start.
     pub edits: u64,
     /// The time since the running backup began.
@@ -138,14 +150,25 @@ impl Backups {
         }
     }
 
-    /// Begins a backup. If `now`, it shows this moment, and the caller makes sure that no command has exclusive use;
-    /// otherwise a later one. The receiver gets the result.
+    /// Begins a [backup](Backups::begin_on) on a thread of its own.
     ///
     /// # Errors
     ///
     /// The error's text, if a backup runs already, none can be made here, the server ends, or the snapshot or the
     /// thread fails.
     pub fn begin(self: &Arc<Backups>, now: bool) -> Result<oneshot::Receiver<Outcome>, String> {
+        self.begin_on(now, |work| {
+            std::thread::Builder::new().name("backup".into()).spawn(work)
+        })
+    }
+
+    /// Begins a backup on the thread that `spawn` starts. If `now`, it shows this moment, and the caller makes sure that
+    /// no command has exclusive use; otherwise a later one. The receiver gets the result.
+    fn begin_on(
+        self: &Arc<Backups>,
+        now: bool,
+        spawn: impl FnOnce(Work) -> io::Result<JoinHandle<()>>,
+    ) -> Result<oneshot::Receiver<Outcome>, String> {
         let mut inner = self.lock();
         let host = self.host.clone();
         let host = host.ok_or("this server has nothing that makes backups")?;
@@ -165,35 +188,28 @@ impl Backups {
             copying: Arc::default(),
         };
         let copying = running.copying.clone();
-        let moment = match now.then(|| self.moment(&to, &copying)).transpose() {
-            Ok(moment) => moment,
-            Err(why) => {
-                inner.done.failed += 1;
-                inner.done.well = false;
-                return Err(why);
-            }
-        };
+        let moment = now.then(|| self.moment(&to, &copying)).transpose();
+        let moment = moment.inspect_err(|_| inner.done.fail())?;
         let (tell, told) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("backup".into()).spawn({
-            let backups = self.clone();
-            move || {
-                tracing::info!(file = %to.file.display(), "backup begun");
-                let made = catch_unwind(AssertUnwindSafe(|| {
-                    let moment = match moment {
-                        Some(moment) => moment,
-                        None => {
-                            let _shared = backups.databases.shared();
-                            backups.moment(&to, &copying)?
-                        }
-                    };
-                    host.back_up(&moment, &to, &copying)
-                }));
-                let made = made.unwrap_or_else(|_| Err("the backup has panicked".into()));
-                backups.end(&made);
-                // The client that asked may be gone.
-                let _ = tell.send(made);
-            }
-        });
+        let backups = self.clone();
+        let thread = spawn(Box::new(move || {
+            tracing::info!(file = %to.file.display(), "backup begun");
+            let made = catch_unwind(AssertUnwindSafe(|| {
+                let moment = match moment {
+                    Some(moment) => moment,
+                    None => {
+                        let _shared = backups.databases.shared();
+                        backups.moment(&to, &copying)?
+                    }
+                };
+                host.back_up(&moment, &to, &copying)
+            }));
+            let made = made.unwrap_or_else(|_| Err("the backup has panicked".into()));
+            backups.end(&made);
+            // The client that asked may be gone.
+            let _ = tell.send(made);
+        }));
+        let thread = thread.inspect_err(|_| inner.done.fail());
         let thread = thread.map_err(|error| format!("no thread for the backup: {error}"))?;
         if let Some(before) = inner.thread.replace(thread) {
             // It has ended, except for its last step, and has logged its panics.
@@ -217,18 +233,18 @@ impl Backups {
         };
         let took = running.since.elapsed();
         let (done, copying) = (&mut inner.done, &running.copying);
-        done.well = made.is_ok();
         done.took = Some(took);
         match made {
             Ok(()) => {
                 done.made += 1;
+                done.well = true;
                 done.time = now() / 1000;
                 done.edits = running.edits;
                 let (entries, bytes) = (copying.entries.load(Relaxed), copying.bytes.load(Relaxed));
                 tracing::info!(entries, bytes, seconds = took.as_secs_f64(), "backup done");
             }
             Err(why) => {
-                done.failed += 1;
+                done.fail();
                 tracing::error!(why, "backup failed, the one before stays");
             }
         }
@@ -257,5 +273,41 @@ impl Backups {
 impl std::fmt::Debug for Backups {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.inner.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::items::memory::MemoryLimit;
+    use wollemi::Db;
+
+    struct NeverAsked;
+
+    impl Host for NeverAsked {
+        fn back_up(&self, _: &Snapshot, _: &BackupTo, _: &Copying) -> Outcome {
+            Err("it has no thread".into())
+        }
+    }
+
+    /// A backup for which there is no thread has failed, as one has whose snapshot fails, and the next can begin.
+    #[test]
+    fn a_backup_without_a_thread_has_failed() {
+        let db = Db::anonymous().expect("memory");
+        let databases = Databases::open(&db, "items", None, MemoryLimit::new(0, true), Arc::default());
+        let to = BackupTo {
+            file: "all.backup".into(),
+            memory: 1 << 20,
+        };
+        let databases = Arc::new(databases.expect("it is empty"));
+        let backups = Arc::new(Backups::new(databases, Some(Arc::new(NeverAsked)), Some(to)));
+        for failed in 1..3 {
+            let begun = backups.begin_on(true, |_| Err(io::ErrorKind::WouldBlock.into()));
+            let why = begun.map(drop).expect_err("there is no thread");
+            assert!(why.starts_with("no thread for the backup: "), "{why}");
+            let look = backups.look();
+            assert_eq!((look.done.failed, look.done.well), (failed, false));
+            assert!(look.running.is_none());
+        }
     }
 }

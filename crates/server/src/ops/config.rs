@@ -125,10 +125,16 @@ impl Config {
 
     /// Returns the number of threads that serve connections.
     pub(crate) fn workers(&self) -> usize {
-        match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads.min(MAX_THREADS),
-        }
+        self.workers_on(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// Returns the number of threads that serve connections on a machine with this many processors.
+    fn workers_on(&self, processors: usize) -> usize {
+        let threads = match self.threads {
+            0 => processors,
+            threads => threads,
+        };
+        threads.min(MAX_THREADS)
     }
 }
 
@@ -176,4 +182,23 @@ pub trait Host: Send + std::marker::Sync {
     /// Returns freed memory that the program's allocator has kept to the operating system. The server calls this at
     /// most once a second.
     fn give_back(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uniques are reserved for [`MAX_THREADS`]: there are no more, not even on a machine with more processors.
+    #[test]
+    fn threads_are_limited_on_any_machine() {
+        let workers = |threads, processors| {
+            let config = Config {
+                threads,
+                ..Config::default()
+            };
+            config.workers_on(processors)
+        };
+        assert_eq!([workers(0, 2), workers(0, 2048)], [2, MAX_THREADS]);
+        assert_eq!([workers(3, 2), workers(2000, 2048)], [3, MAX_THREADS]);
+    }
 }

@@ -134,8 +134,12 @@ impl Shared {
         memory.take_over(config.memory_limit.unwrap_or(0), config.evicts);
         self.backups.take(config.backup_to.clone());
         // Without a setting the policy stays as it is.
-        if let Some(Err(why)) = config.sync.map(|sync| self.syncing.set(sync)) {
-            tracing::error!(%why, "sync stays what it was");
+        match config.sync.map(|sync| self.syncing.set(sync)) {
+            Some(Err(why @ Error::Log(_))) => {
+                tracing::error!(%why, "sync is changed, but earlier writes may not survive a loss of power");
+            }
+            Some(Err(why)) => tracing::error!(%why, "sync stays what it was"),
+            Some(Ok(())) | None => {}
         }
     }
 

@@ -197,6 +197,37 @@ fn one_backup_runs_beside_the_clients() {
     server.stop();
 }
 
+/// The changes since the last backup include removals of items by clients, and the items that a flush drops.
+#[test]
+fn removals_are_changes() {
+    let (server, maker) = server();
+    let mut client = server.connect_redis();
+    client.ask(
+        "MSET a 1 b 2 c 3 d 4\r\nBGSAVE\r\n",
+        "+OK\r\n+Background saving started\r\n",
+    );
+    maker.ends.send(Ok(())).expect("the backup waits");
+    wait_until_idle(&mut client);
+    let changes = |client: &mut Client| info(client, "rdb_changes_since_last_save");
+    assert_eq!(changes(&mut client), "0");
+    for (request, answer, count) in [
+        ("DEL a\r\n", ":1\r\n", "1"),
+        ("DEL a\r\n", ":0\r\n", "1"),
+        ("UNLINK b nope\r\n", ":1\r\n", "2"),
+        ("FLUSHALL\r\n", "+OK\r\n", "4"),
+        ("FLUSHALL\r\n", "+OK\r\n", "4"),
+        ("DEL c\r\n", ":0\r\n", "4"),
+    ] {
+        client.ask(request, answer);
+        assert_eq!(changes(&mut client), count, "{request}");
+    }
+    server
+        .connect()
+        .ask("set e 0 0 1\r\n1\r\ndelete e\r\n", "STORED\r\nDELETED\r\n");
+    assert_eq!(changes(&mut client), "6");
+    server.stop();
+}
+
 /// `SAVE` waits, and so do its client's later requests; other clients do not. The backup continues if the client is
 /// disconnected meanwhile.
 #[test]

@@ -2,15 +2,16 @@
 
 mod kept;
 
-use crate::support::{Client, PATIENCE, Running, with_redis};
+use crate::logged;
+use crate::support::{Client, PATIENCE, Running, SIGNALS, with_redis};
 use kept::Kept;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use wollemi::{Db, Durability, Level, LogStats, Options};
-use wollemi_server::{Config, Error, Server, Sync};
+use wollemi::{Db, Durability, Level, LogStats, Options, Snapshot};
+use wollemi_server::{BackupTo, Config, Copying, Error, Host, Server, Sync};
 
 /// A server over a new database whose disk the test controls.
 struct Served {
@@ -567,6 +568,61 @@ fn a_failed_sync_ends_writing() {
     let reply = scrape(&served);
     assert!(reply.contains("\nwollemi_log_ok 0\n"), "{reply}");
     assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
+}
+
+/// A program whose settings say that writes are durable when they are answered.
+struct SyncsAlways;
+
+impl Host for SyncsAlways {
+    fn reload(&self) -> Result<Config, String> {
+        Ok(Config {
+            sync: Some(Sync::Always),
+            ..Config::default()
+        })
+    }
+
+    fn back_up(&self, _: &Snapshot, _: &BackupTo, _: &Copying) -> Result<(), String> {
+        Err("no test makes a backup".into())
+    }
+}
+
+/// After the log has failed a reload changes the sync policy all the same, and the event log does not deny it.
+#[test]
+fn a_reload_tells_the_policy_that_is_in_effect() {
+    let _alone = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
+    logged::collect();
+    let served = Served::new(Config {
+        sync: Some(Sync::EverySecond),
+        host: Some(Arc::new(SyncsAlways)),
+        ..one_worker()
+    });
+    let mut client = served.running.connect_redis();
+    served.disk.fail();
+    client.ask("set a 1\r\n", "+OK\r\n");
+    let begin = Instant::now();
+    let until = |done: &mut dyn FnMut() -> bool| {
+        while !done() {
+            assert!(begin.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    until(&mut || served.db.failure().is_some());
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP).expect("a signal");
+    let mut told = None;
+    until(&mut || {
+        let mut lines = logged::lines().into_iter();
+        told = lines.find(|line| line.why.contains("the medium is gone"));
+        told.is_some()
+    });
+    let told = told.expect("just found").message;
+    assert_eq!(
+        told,
+        "sync is changed, but earlier writes may not survive a loss of power"
+    );
+    client.ask(
+        "config get appendfsync\r\n",
+        "*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n",
+    );
 }
 
 /// Both protocols show the level, the log and the checkpoints; a client can request a checkpoint.

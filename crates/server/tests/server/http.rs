@@ -1,12 +1,9 @@
 //! HTTP requests, as a web page makes a browser send them: the connection ends, and nothing after them is executed. The
 //! log and the counters record it.
 
+use crate::logged;
 use crate::support::{Client, Running, memory, shown, with_redis};
-use std::fmt::Debug;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
-use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, Subscriber, span};
 use wollemi_server::Config;
 
 const MEMCACHED: &[&str] = &[
@@ -30,54 +27,11 @@ const REDIS: &[&str] = &[
     "MULTI\r\nSET pwned 1\r\nHost: x\r\n",
 ];
 
-/// Collects the warnings of the module that hangs up, of all servers of this process.
-struct HangupLog;
-
-/// A line of the log: its message, the client, and the protocol.
-#[derive(Clone, Default)]
-struct Line {
-    message: String,
-    client: String,
-    protocol: String,
-}
-
-static HANGUPS: Mutex<Vec<Line>> = Mutex::new(Vec::new());
-
-impl Subscriber for HangupLog {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::WARN && metadata.target().ends_with("::http")
-    }
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
-        event.record(&mut line);
-        HANGUPS.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let value = format!("{value:?}");
-        match field.name() {
-            "message" => self.message = value,
-            "client" => self.client = value.trim_matches('"').to_owned(),
-            "protocol" => self.protocol = value.trim_matches('"').to_owned(),
-            _ => {}
-        }
-    }
-}
-
 /// Fails unless the log has exactly one line about this client.
 #[track_caller]
 fn expect_logged(client: &Client, protocol: &str) {
     let name = client.socket.local_addr().expect("a socket").to_string();
-    let lines = HANGUPS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let lines = logged::lines();
     let logged: Vec<_> = lines
         .iter()
         .filter(|line| line.client == name)
@@ -111,7 +65,7 @@ fn expect_counted(server: &Running, hangups: usize) {
 /// limits a flood to ten per second.
 #[test]
 fn http_requests_end_the_connection() {
-    tracing::subscriber::set_global_default(HangupLog).expect("no other test listens to the log");
+    logged::collect();
     let config = Config {
         metrics: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         ..with_redis()

@@ -207,3 +207,58 @@ fn stats_count() {
     }
     client.ask("stats reset\r\n", "RESET\r\n");
 }
+
+/// `ma` counts as memcached's does: only an absent key is a miss, and an item that it creates is neither hit nor miss.
+/// So does `md`: an item with another unique is a miss, and one that becomes stale is not counted.
+#[test]
+fn meta_commands_count_hits_and_misses_as_memcached_does() {
+    let server = Running::start();
+    let mut client = server.connect();
+    client.ask(
+        "set word 0 0 1\r\nx\r\nset n 0 0 1\r\n5\r\n",
+        "STORED\r\nSTORED\r\n",
+    );
+    let not_number = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+    let mut expected = [0; 6];
+    for (request, answer, counts) in [
+        ("incr word 1", not_number, [0, 0, 0, 0, 0, 0]),
+        ("ma word", not_number, [0, 0, 0, 0, 0, 0]),
+        ("ma word MD", not_number, [0, 0, 0, 0, 0, 0]),
+        ("ma n C99", "EX\r\n", [0, 0, 0, 0, 0, 0]),
+        ("ma n MD C99", "EX\r\n", [0, 0, 0, 0, 0, 0]),
+        ("ma created N0", "HD\r\n", [0, 0, 0, 0, 0, 0]),
+        ("incr no 1", "NOT_FOUND\r\n", [0, 1, 0, 0, 0, 0]),
+        ("ma no", "NF\r\n", [0, 1, 0, 0, 0, 0]),
+        ("ma no MD", "NF\r\n", [0, 0, 0, 1, 0, 0]),
+        ("ma created N0", "HD\r\n", [1, 0, 0, 0, 0, 0]),
+        ("ma n MD", "HD\r\n", [0, 0, 1, 0, 0, 0]),
+        ("md no", "NF\r\n", [0, 0, 0, 0, 0, 1]),
+        ("md n C99", "EX\r\n", [0, 0, 0, 0, 0, 1]),
+        ("md n I", "HD\r\n", [0, 0, 0, 0, 0, 0]),
+        ("md n", "HD\r\n", [0, 0, 0, 0, 1, 0]),
+    ] {
+        client.ask(&format!("{request}\r\n"), answer);
+        expected
+            .iter_mut()
+            .zip(counts)
+            .for_each(|(sum, more)| *sum += more);
+        client.send(b"stats\r\n");
+        let stats = String::from_utf8(client.until(b"END\r\n")).expect("text");
+        let counted = [
+            "incr_hits",
+            "incr_misses",
+            "decr_hits",
+            "decr_misses",
+            "delete_hits",
+            "delete_misses",
+        ]
+        .map(|name| {
+            let name = format!("STAT {name} ");
+            let count = stats
+                .lines()
+                .find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok());
+            count.expect("a number")
+        });
+        assert_eq!(counted, expected, "{request}");
+    }
+}

@@ -15,6 +15,7 @@ mod disk;
 mod http;
 mod items;
 mod limits;
+mod logged;
 mod memory;
 mod metrics;
 mod order;

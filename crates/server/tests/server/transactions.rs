@@ -135,6 +135,64 @@ fn a_transaction_that_fails_has_changed_nothing() {
     );
 }
 
+/// A transaction that fails is no change for a client that watches a key, which it has set and removed, in each way
+/// that notes a removal.
+#[test]
+fn a_transaction_that_fails_is_not_seen_by_watchers() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let server = server(&fails, &Arc::default());
+    let (mut watcher, mut other) = (server.connect_redis(), server.connect_redis());
+    for removal in ["del k", "getdel k", "pexpireat k 1", "rename k moved"] {
+        watcher.ask("watch k\r\n", "+OK\r\n");
+        other.ask(
+            &format!("multi\r\nset k x\r\n{removal}\r\nset other x\r\nexec\r\n"),
+            &format!("+OK\r\n{}-ERR {}\r\n", "+QUEUED\r\n".repeat(3), no_room()),
+        );
+        // Nothing is written, so this commits.
+        watcher.ask("multi\r\nping\r\nexec\r\n", "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
+    }
+    server.stop();
+}
+
+/// A transaction that fails leaves its connection as it was: the selected database, the protocol, and the names.
+#[test]
+fn a_transaction_that_fails_leaves_its_connection_as_it_was() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let server = server(&fails, &Arc::default());
+    let mut client = server.connect_redis();
+    client.ask(
+        "client setname old\r\nclient setinfo lib-name old-lib\r\n",
+        "+OK\r\n+OK\r\n",
+    );
+    let transaction =
+        "multi\r\nselect 2\r\nhello 3 setname new\r\nclient setinfo lib-name new-lib\r\nset c 4\r\nexec\r\n";
+    let queued = format!("+OK\r\n{}", "+QUEUED\r\n".repeat(4));
+    client.ask(transaction, &format!("{queued}-ERR {}\r\n", no_room()));
+    client.send(b"client info\r\n");
+    let info = String::from_utf8(client.until(b"\n\r\n")).expect("text");
+    assert!(info.starts_with('$'), "{info}");
+    for part in [
+        " name=old ",
+        " db=0 ",
+        " flags=N ",
+        " multi=-1 ",
+        " resp=2 ",
+        " lib-name=old-lib ",
+    ] {
+        assert!(info.contains(part), "{part}: {info}");
+    }
+
+    fails.store(false, Ordering::Relaxed);
+    client.ask(transaction, &format!("{queued}*4\r\n+OK\r\n%7\r\n"));
+    client.until(b"modules\r\n*0\r\n+OK\r\n+OK\r\n");
+    client.send(b"client info\r\n");
+    let info = String::from_utf8(client.until(b"\n\r\n")).expect("text");
+    assert!(info.starts_with('='), "{info}");
+    for part in [" name=new ", " db=2 ", " resp=3 ", " lib-name=new-lib "] {
+        assert!(info.contains(part), "{part}: {info}");
+    }
+}
+
 /// A transaction that exceeds its limit is refused as a whole, even if later removals would bring it below the limit
 /// again, since a change before them was not kept.
 #[test]
@@ -148,7 +206,10 @@ fn too_large_a_transaction_is_refused_whatever_it_removes() {
     }
     client.ask("set foo bar\r\n", "+QUEUED\r\n");
     client.ask("del a b c\r\n", "+QUEUED\r\n");
-    client.ask("exec\r\n", "-ERR the transaction changes more than 256 MiB\r\n");
+    client.ask(
+        "exec\r\n",
+        "-ERR the transaction changes more than 256 MiB of one database\r\n",
+    );
     client.ask("exists a b c d e foo\r\n", ":0\r\n");
     client.ask("dbsize\r\n", ":0\r\n");
     assert_eq!(committed.load(Ordering::Relaxed), 0);

@@ -108,7 +108,10 @@ impl Handler {
             Decision::Put(Outcome::Done)
         })?;
         let hit = outcome == Outcome::Done;
-        self.count_delete(hit);
+        // As in memcached, an item that becomes stale is not counted.
+        if !(hit && flags.invalidate) {
+            self.count_delete(hit);
+        }
         if !(hit && flags.quiet) {
             out.extend_from_slice(outcome_of(outcome));
             echoes(key, flags, out);

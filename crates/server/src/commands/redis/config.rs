@@ -8,7 +8,6 @@ use super::glob::Pattern;
 use super::help::help;
 use crate::items::databases;
 use crate::items::number;
-use crate::net::files;
 use crate::net::listen::Address;
 use crate::ops::config::LARGEST_VALUE;
 use crate::ops::shared::Shared;
@@ -239,10 +238,7 @@ fn set(context: &Context<'_>, known: &str, new: &Setting<'_>, apply: bool) -> Do
         }
         "maxclients" => {
             let max = new.number(1..=i64::from(u32::MAX))? as usize;
-            Box::new(move |shared| {
-                files::allow(max);
-                shared.net.limits.set_connections(max);
-            })
+            Box::new(move |shared| shared.net.limits.set_connections(max))
         }
         "maxmemory" => {
             let limit = new.bytes()?;

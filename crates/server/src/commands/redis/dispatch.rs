@@ -146,7 +146,7 @@ fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
 fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     let shared = context.worker.shared.clone();
     let begin = context.reply.out.len();
-    let selected = (context.state.store.clone(), context.state.db);
+    let before = (context.state.store.clone(), context.client.known());
     let transaction = shared.databases.begin();
     let done = table::run(context, command.number, args);
     let committed = match done {
@@ -171,10 +171,11 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
             return context.reply.error(format!("UNFINISHED {why}"));
         }
     };
-    // A `SELECT` in the transaction is undone, too.
-    (context.state.store, context.state.db) = selected;
-    let db = context.state.db;
-    context.client.know(|known| known.db = db);
+    // `SELECT`, `HELLO`, `AUTH` and `CLIENT SETNAME` in the transaction are undone, too. Its queue is gone.
+    let (store, mut known) = before;
+    known.queued = None;
+    (context.state.store, context.state.db, context.state.resp3) = (store, known.db, known.resp3);
+    context.client.know(|now| *now = known);
     if let Some(text) = failed {
         context.reply.out.truncate(begin);
         context.reply.error(&text);

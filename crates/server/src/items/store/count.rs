@@ -93,13 +93,13 @@ impl Count {
         Ok(through)
     }
 
-    /// Carries out a flush, after which there are no items.
-    pub fn restart(&self, flush: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    /// Carries out a flush, after which there are no items. Returns how many it has dropped, as far as they were counted.
+    pub fn restart(&self, flush: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let _cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         flush()?;
         let dropped = self.items.swap(0, Ordering::Relaxed);
         self.dropped.fetch_add(dropped, Ordering::Relaxed);
-        Ok(())
+        Ok(dropped.max(0) as u64)
     }
 
     /// Returns a copy of the count. The caller excludes edits.

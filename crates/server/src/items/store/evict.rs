@@ -63,7 +63,7 @@ impl ItemStore {
                     .is_some_and(|item| item.header.unique == *unique)
             };
             if self.edit(key, &mut Remove::new(self, is_same))? == Action::Remove {
-                self.removed.note(key, *unique);
+                self.note_removal(key, *unique);
                 gone.evicted += 1;
             }
         }

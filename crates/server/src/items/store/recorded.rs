@@ -53,7 +53,7 @@ impl ItemStore {
 
     fn flush_now(&self, record: &mut MutexGuard<'_, StoreRecord>) -> Result<(), index::Error> {
         // Flushed items no longer count, and an edit, with its unique, comes wholly before the flush or after it.
-        self.count.restart(|| {
+        let dropped = self.count.restart(|| {
             let flushed = self.next.load(Ordering::SeqCst);
             let changed = StoreRecord {
                 flushed,
@@ -61,7 +61,9 @@ impl ItemStore {
                 ..**record
             };
             self.write_record(record, changed)
-        })
+        })?;
+        self.removals.fetch_add(dropped, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(super) fn reserve_if_few(&self) -> Result<(), index::Error> {

@@ -4,6 +4,7 @@ use super::edit::Remove;
 use super::{Failure, ItemStore, Outcome};
 use crate::items::item::Item;
 use crate::items::record;
+use std::sync::atomic::Ordering;
 use wollemi::Swept;
 
 impl ItemStore {
@@ -17,7 +18,7 @@ impl ItemStore {
         });
         self.edit(key, &mut edit)?;
         if let Some(unique) = dead {
-            self.removed.note(key, unique);
+            self.note_removal(key, unique);
         }
         Ok(dead.is_some())
     }
@@ -35,7 +36,10 @@ impl ItemStore {
         });
         self.edit(key, &mut edit)?;
         if let Some(unique) = removed {
-            self.removed.note(key, unique);
+            self.note_removal(key, unique);
+        }
+        if outcome == Outcome::Done {
+            self.removals.fetch_add(1, Ordering::Relaxed);
         }
         Ok(outcome)
     }

@@ -2,7 +2,8 @@
 //!
 //! I1 Looking at a key takes a unique, inside an edit that keeps a live item and removes a dead one: every later item
 //!    of the key has a larger unique.
-//! I2 A removal notes the item's unique in a slot that keys of the same hash share.
+//! I2 A removal notes the item's unique in a slot that keys of the same hash share; a removal in a transaction does so
+//!    when the transaction commits.
 //!
 //! So a key that had an item is unchanged if it still has that item, and it is alive. A key that had none is unchanged
 //! if it has none, not even a dead one, and no item with a larger unique was removed since. As keys of the same hash
@@ -10,31 +11,54 @@
 
 use super::{Decision, Failure, ItemStore};
 use crate::items::item::Item;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Slots for the uniques of removed items.
 const SLOTS: usize = 1 << 12;
 
 /// The largest unique of the removed items since the start, by the hash of their keys.
-pub struct Removed(Vec<AtomicU64>);
+pub struct Removed {
+    slots: Vec<AtomicU64>,
+    /// The running transaction's removals: for each slot the largest unique.
+    pending: Mutex<BTreeMap<usize, u64>>,
+}
 
 impl Removed {
     pub fn new() -> Removed {
-        Removed((0..SLOTS).map(|_| AtomicU64::new(0)).collect())
+        Removed {
+            slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            pending: Mutex::default(),
+        }
     }
 
-    /// Notes the removal of the key's item with this unique.
-    pub fn note(&self, key: &[u8], unique: u64) {
-        self.slot(key).fetch_max(unique, Ordering::Release);
+    fn note(&self, slot: usize, unique: u64) {
+        self.slots[slot].fetch_max(unique, Ordering::Release);
     }
 
     fn largest(&self, key: &[u8]) -> u64 {
-        self.slot(key).load(Ordering::Acquire)
+        self.slots[slot(key)].load(Ordering::Acquire)
     }
 
-    fn slot(&self, key: &[u8]) -> &AtomicU64 {
-        &self.0[crate::items::access::hash(key) as usize % SLOTS]
+    /// Notes the removals of the transaction that ends, unless it was not committed.
+    pub fn end(&self, committed: bool) {
+        let pending = std::mem::take(&mut *self.pending());
+        if committed {
+            pending
+                .into_iter()
+                .for_each(|(slot, unique)| self.note(slot, unique));
+        }
     }
+
+    fn pending(&self) -> MutexGuard<'_, BTreeMap<usize, u64>> {
+        // Each change is one insert or one removal of all, so the map is valid also after a panic.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn slot(key: &[u8]) -> usize {
+    crate::items::access::hash(key) as usize % SLOTS
 }
 
 /// A key as a client has seen it.
@@ -47,6 +71,17 @@ pub struct Seen {
 }
 
 impl ItemStore {
+    /// Notes the removal of the key's item with this unique, at once or when the running transaction commits.
+    pub(super) fn note_removal(&self, key: &[u8], unique: u64) {
+        if self.in_transaction() {
+            let mut pending = self.removed.pending();
+            let largest = pending.entry(slot(key)).or_default();
+            *largest = unique.max(*largest);
+        } else {
+            self.removed.note(slot(key), unique);
+        }
+    }
+
     /// Looks at a key, in no transaction.
     pub fn see(&self, key: &[u8], now: u64) -> Result<Seen, Failure> {
         self.change(key, now, &mut Vec::new(), |item, at, _| {

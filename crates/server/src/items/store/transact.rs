@@ -29,6 +29,7 @@ impl ItemStore {
     /// used are not given again.
     pub fn end(&self, before: Before, committed: bool) {
         self.items.keep_back(false);
+        self.removed.end(committed);
         if !committed {
             let mut record = self.lock();
             let reserved = record.reserved;

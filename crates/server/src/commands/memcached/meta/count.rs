@@ -64,7 +64,10 @@ impl Handler {
         if hit && (created || longer) {
             self.note(key, false);
         }
-        self.count_step(up, hit);
+        // As in memcached, nothing else counts.
+        if outcome == Outcome::NotFound || (hit && !created) {
+            self.count_step(up, hit);
+        }
         match outcome {
             Outcome::NotNumber => out.extend_from_slice(NOT_NUMBER),
             Outcome::Done if flags.quiet && !created => out.truncate(begin),
