@@ -162,7 +162,7 @@ fn segments_are_recycled() {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(full, Error::LogFull { limit: 65536 }), "{full}");
+        assert!(matches!(full, Error::LogFull { limit: 65536, .. }), "{full}");
         assert!(!log.wait_for_room(2000, Duration::ZERO).expect("no failure"));
         let scan = log.scan(first..log.appended()).expect("a scan");
         log.sync().expect("a sync");

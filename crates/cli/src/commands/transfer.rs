@@ -135,7 +135,7 @@ impl Import {
         while std::mem::take(&mut lines.is_left) || lines.read()? {
             let (key, value) = &lines.entry;
             map.upsert(key, value).map_err(|error| lines.at(error))?;
-            if lines.entries % LINES_PER_TURN == 0 {
+            if lines.entries.is_multiple_of(LINES_PER_TURN) {
                 turn.end()?;
                 turn = db.turn();
             }

@@ -12,7 +12,7 @@ impl ItemStore {
     /// Stores an item under each of these keys, in order, each by an edit of its own. `fill` makes the value of the
     /// `i`-th item, with the unique that it is given, perhaps under the locks of several keys, so it must be short and
     /// must not log. `done` receives the outcome of each item, in order, once all are done. Called in no transaction,
-    /// at most [`BATCH`](super::BATCH) keys at a time.
+    /// at most `BATCH` keys at a time.
     pub fn put_many(
         &self,
         keys: &[&[u8]],
