@@ -1,4 +1,4 @@
-//! A leaderboard: the best players, a player's rank, and a player's neighbours, by ranges of an index of scores.
+//! A leaderboard: the best players and a player's rank, from a second map that is ordered by score.
 //!
 //! `cargo run -p wollemi --features derive --example leaderboard`
 
@@ -27,7 +27,8 @@ impl Board {
         })
     }
 
-    /// Adds to a player's score and returns the new score. Updates of different players do not wait for each other.
+    /// Adds to a player's score and returns the new score. Updates of different players rarely wait for each other: only
+    /// if two of their keys have the same hash, or if 16 commits are in progress.
     fn add(&self, player: &str, points: u32) -> Result<u32, wollemi::Error> {
         self.db.transact(|tx| {
             let player = player.to_owned();

@@ -1,7 +1,9 @@
 //! The latencies of calls, and when they occurred.
 //!
-//! A recorded latency includes the cost of one clock reading ([`clock_ns`]): the end of the first reading and the
-//! beginning of the second.
+//! In a closed loop, a recorded latency includes the cost of one clock reading ([`clock_ns`]): the end of the first
+//! reading and the beginning of the last. That of a read of a batch of keys includes one more, between the two. In an
+//! open loop, it includes all that passes between the time when the call was due and the call, and the beginning of
+//! the last reading.
 
 use crate::summary::Summary;
 use hdrhistogram::Histogram;
@@ -84,8 +86,8 @@ const SLOTS: usize = 512;
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ms: u64,
-    /// Operations recorded in each slot. A closed loop records 32 with each timed call: that call and those up to the
-    /// next timed one.
+    /// Operations recorded in each slot. Where only one call in 32 is timed, each timed call records 32: itself and
+    /// those up to the next timed one.
     pub ops: Vec<u64>,
     /// The longest timed call that ended in each slot, in microseconds.
     pub max_us: Vec<u64>,

@@ -193,7 +193,6 @@ impl CrashDisk {
         site: Site,
         inode: Option<u64>,
     ) -> Result<(), DiskError> {
-        let fault = self.fault(operation);
         let mut state = self.state();
         if !state.syncs.contains(&site) {
             state.syncs.push(site);
@@ -208,6 +207,8 @@ impl CrashDisk {
             return Ok(());
         }
         drop(state);
+        // A skipped sync is no call, so no fault strikes it.
+        let fault = self.fault(operation);
         let begun = self.act(DiskEvent::SyncBegins);
         let amid = self.state().amid_sync.take_if(|_| inode.is_some());
         if let Some(action) = amid {

@@ -1,6 +1,8 @@
-//! Calls every function of the database, from several threads, over every index: a short run of `exercise`.
+//! Calls the public functions of the database's main types (`TYPES`, except those `LEFT_OUT`), from several threads,
+//! over every index: a short run of `exercise`.
 //!
-//! Without arguments this is the test; with the text of a round it is the process that the test kills.
+//! Started with `be-killed` and the description of a round, this is the process that the test kills; otherwise it is
+//! the test.
 
 mod common;
 
@@ -19,6 +21,7 @@ const RUNS: u64 = 6;
 const LEFT_OUT: [(&str, &str); 15] = [
     ("Db::hold", "for tests alone (feature `doubles`)"),
     ("Db::before_commits", "the same"),
+    ("Options::create_on_disk", "the same"),
     (
         "Db::commit",
         "commits an overlay: `exercise --server` calls it, by `MULTI` and `MSET`",
@@ -37,19 +40,22 @@ const LEFT_OUT: [(&str, &str); 15] = [
         "Options::anonymous",
         "anonymous memory cannot be reopened; `Db::anonymous` is this with the defaults",
     ),
-    ("Options::create_on_disk", "for the crash kit's disks"),
-    ("Options::open_on", "for the crash kit's media"),
-    ("Options::open_pool", "the same"),
+    ("Options::open_on", "for media other than the machine's own"),
     ("Options::anonymous_on", "the same"),
+    (
+        "Options::open_pool",
+        "for pools in memory, such as the crash kit's",
+    ),
     ("HeapCheck::is_clean", "a part of `Check::is_clean`"),
-    ("Retry::longest_pause", "the same as `Retry::pause`"),
     (
         "Retry::pause",
         "sets the pause between tries, and changes no answer",
     ),
+    ("Retry::longest_pause", "the same"),
 ];
 
-/// The types whose public functions the test looks for.
+/// The types all of whose public functions must be called, except those `LEFT_OUT`. The test does not look at views and
+/// watches of expiring and typed maps, overlays, turns, cursors, and the kinds of indexes.
 const TYPES: [&str; 15] = [
     "Batch",
     "Check",

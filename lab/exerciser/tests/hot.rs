@@ -1,6 +1,7 @@
 //! Hot keys, over every index: a short run of `exercise --hot`.
 //!
-//! Without arguments this is the test; with the text of a generation it is the process that the test kills.
+//! Started with `be-killed` and the description of a generation, this is the process that the test kills; otherwise it
+//! is the test.
 
 mod common;
 

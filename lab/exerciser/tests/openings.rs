@@ -1,6 +1,7 @@
 //! Openings of large maps, over every index: a short run of `exercise --openings`.
 //!
-//! Without arguments this is the test; with the text of a round it is the process that the test kills.
+//! Started with `be-killed` and the description of a round, this is the process that the test kills; otherwise it is
+//! the test.
 
 mod common;
 

@@ -12,7 +12,7 @@ A write that has returned survives the end of the process, kill -9 included, and
 loss of power. Many threads may use databases and maps at once; the library releases the GIL while it works.
 """
 
-from ._database import AsyncMap, Batch, Database, Map, Snapshot, Transaction, View, open
+from ._database import AsyncMap, Batch, Database, Expiring, Map, Snapshot, Transaction, View, open
 from ._native import (
     MAX_KEY,
     MAX_VALUE,
@@ -39,6 +39,7 @@ __all__ = [
     "ConflictError",
     "Database",
     "DamagedError",
+    "Expiring",
     "FullError",
     "InUseError",
     "Map",

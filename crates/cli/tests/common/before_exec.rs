@@ -51,7 +51,8 @@ pub fn fail_write_out(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(refuse) }
 }
 
-/// Makes SIGINT have its default action, since a process started in the background may ignore it.
+/// Makes SIGINT have its default action. If the tests run in the background, they may have been started to ignore it;
+/// the process would inherit that, and the program leaves a signal ignored that it was started to ignore.
 pub fn hear_interrupts(command: &mut Command) -> &mut Command {
     let hear = || {
         // SAFETY: the call sets the signal's default action, and no handler.

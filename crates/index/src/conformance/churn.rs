@@ -12,7 +12,7 @@ const THREADS: usize = 4;
 const UNSTABLE: u64 = 1 << 32;
 
 /// Scans, in both directions, while keys between the stable ones come and go and the stable ones get new values: each
-/// stable key is seen once, in order, with a value of its own, and no scan sees anything that was never there.
+/// stable key is seen once with a value of its own, all keys are in order and within the bounds, and no value is torn.
 pub fn scans_see_stable_keys<S: TestedIndex>(plan: &Plan) {
     let families: [Family; 5] = [keys::fans, keys::few_bytes, keys::dense, keys::paths, keys::chain];
     let mut random = plan.random("scans_see_stable_keys");
@@ -48,7 +48,7 @@ pub fn scans_see_stable_keys<S: TestedIndex>(plan: &Plan) {
             } else {
                 let mut round = 0_u64;
                 while scanners.on() {
-                    // Sweeps remove and reinsert whole neighbourhoods; single steps do so here and there.
+                    // A round puts or removes unstable keys: mostly one, sometimes 30 or 200, scattered over all.
                     round += 1;
                     let first = random.below(unstable.len());
                     let count = *random.pick(&[1, 1, 1, 30, 200]);
@@ -123,12 +123,15 @@ fn scan(
         let next = seen.next();
         assert!(
             next.is_some_and(|(seen, value)| seen == key && value % UNSTABLE == *id),
-            "{direction:?} scan: {:?} comes next, found {:?}",
+            "{direction:?} scan: {:?} with value {id:x} modulo {UNSTABLE:x} comes next, found {:x?}",
             Brief(key),
-            next.map(|(key, _)| Brief(key))
+            next.map(|(key, value)| (Brief(key), value))
         );
     }
-    assert!(seen.next().is_none(), "a scan visits a stable key twice");
+    assert!(
+        seen.next().is_none(),
+        "a scan shows a value without the mark of the unstable ones under a key that is not stable"
+    );
 }
 
 /// Keys and values that were read do not change until the guard is dropped, whatever is overwritten and removed

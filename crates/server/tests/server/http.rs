@@ -61,8 +61,8 @@ fn expect_counted(server: &Running, hangups: usize) {
 }
 
 /// The server answers the requests before an HTTP request. It executes neither the HTTP request nor anything after it,
-/// however the bytes are cut into pieces. It counts each HTTP request, and logs the first of each protocol: the log
-/// limits a flood to ten per second.
+/// however the bytes are cut into pieces. It counts each HTTP request. The test looks for the first of each protocol in
+/// the log, which takes at most ten per second.
 #[test]
 fn http_requests_end_the_connection() {
     logged::collect();
@@ -132,7 +132,7 @@ fn rest(client: &mut Client) -> String {
     shown(&bytes)
 }
 
-/// Keys, values and commands that look like HTTP's words are valid.
+/// Arguments of known commands, keys and values among them, may look like HTTP's words: the connection continues.
 #[test]
 fn words_of_http_may_be_data() {
     let server = Running::with_redis();

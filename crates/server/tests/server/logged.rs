@@ -16,7 +16,7 @@ pub struct Line {
 
 static LINES: Mutex<Vec<Line>> = Mutex::new(Vec::new());
 
-/// Collects the warnings about HTTP requests, and the errors of reloads, from now on.
+/// Collects the warnings about HTTP requests, and the errors of reloads about the sync policy, from now on.
 pub fn collect() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Collector).expect("the only subscriber"));

@@ -31,7 +31,7 @@ pub enum DiskEvent {
         /// Its name.
         name: String,
     },
-    /// Bytes are written or stored.
+    /// Bytes are written to a file, stored through a mapping of it, or allocated as zeros.
     Write {
         /// The file.
         inode: u64,
@@ -86,7 +86,7 @@ struct Version<T> {
     value: T,
     /// The number of the event that made it.
     event: usize,
-    /// Whether a sync of it has failed (K5).
+    /// Whether a sync of it has failed: later syncs do not make it durable (K5 of the parent module).
     stuck: bool,
 }
 
@@ -306,7 +306,8 @@ impl Medium {
         self.read(inode, 0, &mut bytes).then_some(bytes)
     }
 
-    /// Creates a durable file, replacing one of the same name.
+    /// Creates a durable file, replacing one of the same name. Undecided changes of names stay undecided, and may still
+    /// affect it.
     pub fn put(&mut self, name: &str, bytes: &[u8]) {
         let inode = self.new_inode();
         let mut file = File {
@@ -321,7 +322,7 @@ impl Medium {
         self.durable_names.insert(name.into(), inode);
     }
 
-    /// Removes a file, durably.
+    /// Removes a file, durably. An undecided change of names may still bring it back.
     pub fn remove(&mut self, name: &str) {
         self.names.remove(name);
         self.durable_names.remove(name);
@@ -395,7 +396,7 @@ impl Medium {
         left
     }
 
-    /// Restarts the numbering of events.
+    /// Restarts the numbering of events at 1. All undecided changes get the number 0, so that any later sync covers them.
     fn rebase(&mut self) {
         self.events = 0;
         for file in self.files.values_mut() {

@@ -250,8 +250,9 @@ impl Seen {
 }
 
 /// Reads the records of a thread in a generation, in order, without operations that had no effect and no result. There
-/// are none if the process was killed before it created the file. If the answer to one of a call's changes is recorded,
-/// the call has returned, so its operations without a recorded answer count as carried out, with unknown results.
+/// are none if the process was killed before it created the file. If the recorded answer to one of a call's operations
+/// says that it has changed something, the call has returned and has changed all of its keys: its changes without a
+/// recorded answer count as carried out, with unknown results.
 pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Result<Vec<Seen>> {
     let bytes = match std::fs::read(path(directory, generation, thread)) {
         Ok(bytes) => bytes,
@@ -300,10 +301,13 @@ pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Resu
     let seen = seen.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a ledger of hot keys"))?;
     let mut seen: Vec<Seen> = seen.into_iter().flatten().collect();
     for call in seen.chunk_by_mut(|a, b| a.call == b.call) {
-        if call
-            .iter()
-            .any(|seen| !seen.is_pending() && seen.event.operation != Operation::Get)
-        {
+        let has_changed = |seen: &Seen| {
+            let HistoryEvent {
+                operation, outcome, ..
+            } = seen.event;
+            operation != Operation::Get && !matches!(outcome, Outcome::Pending | Outcome::Did(false))
+        };
+        if call.iter().any(has_changed) {
             let untold = call.iter_mut().filter(|seen| seen.is_pending());
             untold.for_each(|seen| seen.event.outcome = Outcome::Untold);
         }
@@ -364,6 +368,27 @@ mod tests {
             }
         }
         assert!(read.next().is_none());
+        Ok(())
+    }
+
+    /// If only the first answers of a call were recorded, its other operations count as carried out if the first has
+    /// changed something, and as pending if it has not: a batch whose expectation fails changes nothing.
+    #[test]
+    fn a_half_recorded_call_is_told_by_its_first_answer() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let clock = AtomicU64::new(first_moment(0) + 1);
+        let mut ledger = Ledger::create(&path(directory.path(), 0, 0), &clock)?;
+        let operations = [(0, CompareAndSwap(Some(1), Some(2))), (1, Upsert(3))];
+        for did in [true, false] {
+            let call = ledger.ask(Function::Batch, &operations).expect("room");
+            ledger.answer(call, [Some(Did(did))]);
+        }
+        drop(ledger);
+        let outcomes: Vec<_> = read(directory.path(), 0, 0)?
+            .iter()
+            .map(|seen| seen.event.outcome)
+            .collect();
+        assert_eq!(outcomes, [Did(true), Untold, Did(false), Pending]);
         Ok(())
     }
 

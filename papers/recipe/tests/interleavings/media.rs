@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub enum Step {
     /// A fence of the index, or a store to a volatile word, such as the release of a lock.
     Fence,
-    /// The same, and each store to persistent memory.
+    /// The same, and each store to a persistent word, or compare-and-swap that changes one.
     Store,
 }
 
@@ -54,7 +54,7 @@ pub type Stopping = Watched<Stops>;
 
 impl Observer for Stops {
     fn after(&self, step: &watched::ObservedStep) {
-        // The pool grows under a lock of the heap.
+        // Not inside the heap: it grows the pool under a lock, so a thread stopped there would stop others.
         let file = step.site.file();
         if ["crates/heap", "crates/pmem"].iter().any(|of| file.contains(of)) {
             return;

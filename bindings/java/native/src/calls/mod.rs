@@ -14,7 +14,8 @@ macro_rules! native {
         #[unsafe(export_name = concat!("Java_io_github_wollemi_Handle_", $name))]
         extern "system" fn $rust<$l>(
             mut unowned: jni::EnvUnowned<$l>,
-            _this: jni::objects::JObject<$l>
+            // The object, or the class if the method is static.
+            _receiver: jni::objects::JObject<$l>
             $(, $argument: $type)*
         ) -> $result {
             let outcome = unowned.with_env(|$env| -> Result<$result, $crate::failure::Failure> { $body });

@@ -58,6 +58,7 @@ pub fn incrbyfloat(context: &mut Context<'_>, args: Args<'_>) -> Done {
             return Decision::Keep(Err(NOT_FLOAT));
         };
         let Some(sum) = number.add(by) else {
+            // Redis's message. Here it also reports a finite sum that is too large for a `Decimal`.
             return Decision::Keep(Err("ERR increment would produce NaN or Infinity"));
         };
         let text = sum.to_string();

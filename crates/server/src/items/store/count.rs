@@ -6,7 +6,7 @@
 //! Items that a flush has dropped are counted separately: their keys exist and take bytes until a command or the sweep
 //! removes or replaces them.
 //!
-//! I1 An edit of a key up to the cursor, in the order of the index, updates the number. An edit of a key behind the
+//! I1 An edit of a key up to the cursor, in the order of the index, updates the number. An edit of a key ahead of the
 //!    cursor does not, since the count has not reached that key.
 //! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
 //!    exclude each other, except that later edits wait, too, while a step or a flush waits for an edit under way.
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
 use wollemi::Map;
 
-/// A count of the keys behind the first, which is the server's own record.
+/// A count of all keys but the first, which is the server's own record.
 #[derive(Debug)]
 pub struct Count {
     /// Briefly negative when a removal is counted before the put that preceded it.
@@ -94,15 +94,15 @@ impl Count {
     }
 
     /// Carries out a flush, after which there are no items. Returns how many it has dropped, as far as they were counted.
-    pub fn restart(&self, flush: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
+    pub fn flush(&self, write: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let _cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
-        flush()?;
+        write()?;
         let dropped = self.items.swap(0, Ordering::Relaxed);
         self.dropped.fetch_add(dropped, Ordering::Relaxed);
         Ok(dropped.max(0) as u64)
     }
 
-    /// Returns a copy of the count. The caller excludes edits.
+    /// Returns a copy of the count. The caller excludes edits and steps.
     pub fn save(&self) -> Saved {
         Saved {
             items: self.items.load(Ordering::Relaxed),
@@ -113,7 +113,7 @@ impl Count {
         }
     }
 
-    /// Restores a copy of the count. The caller excludes edits.
+    /// Restores a copy of the count. The caller excludes edits and steps.
     pub fn restore(&self, saved: Saved) {
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         self.items.store(saved.items, Ordering::Relaxed);
@@ -194,7 +194,7 @@ pub struct Found {
     pub length: Option<usize>,
 }
 
-/// An edit whose key may have an item, and that the count can follow.
+/// An edit of a client's key, which tells the count what it has found there.
 pub trait ItemEdit: Edit {
     /// Returns what the last decision found.
     fn found(&self) -> Found;

@@ -53,7 +53,7 @@ impl ItemStore {
 
     fn flush_now(&self, record: &mut MutexGuard<'_, StoreRecord>) -> Result<(), index::Error> {
         // Flushed items no longer count, and an edit, with its unique, comes wholly before the flush or after it.
-        let dropped = self.count.restart(|| {
+        let dropped = self.count.flush(|| {
             let flushed = self.next.load(Ordering::SeqCst);
             let changed = StoreRecord {
                 flushed,
