@@ -235,9 +235,9 @@ impl Options {
         };
         let pool = opened.map_err(|error| match error.kind {
             ErrorKind::Missing => disk::opening::missing(path),
-            ErrorKind::HasLog => {
-                let directory = disk::beside::directory_of(path).display().to_string();
-                FilesError::NoCheckpoint(directory).into()
+            ErrorKind::HasLog => disk::opening::without_checkpoint(path),
+            ErrorKind::Lost if disk::opening::is_lost_with_log(path, &self.pool) => {
+                disk::opening::without_checkpoint(path)
             }
             _ => Error::from(error),
         })?;

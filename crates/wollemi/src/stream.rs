@@ -351,9 +351,14 @@ impl<R: Read> StreamReader<R> {
                 let head: [u8; HEAD] = self.take()?;
                 let sum = self.take()?;
                 let [packed, s0, s1, s2, s3, u0, u1, u2, u3] = head;
-                self.fill(u32::from_le_bytes([s0, s1, s2, s3]) as usize)?;
+                let [stored, unpacked] = [[s0, s1, s2, s3], [u0, u1, u2, u3]].map(u32::from_le_bytes);
+                // The checksum is compared only once all is read.
+                if stored.max(unpacked) as usize > LONGEST {
+                    return Err(StreamError::Damaged("a block that is too long"));
+                }
+                self.fill(stored as usize)?;
                 self.check(sum, kind, &head)?;
-                self.unpack(packed != 0, u32::from_le_bytes([u0, u1, u2, u3]) as usize)?;
+                self.unpack(packed != 0, unpacked as usize)?;
             }
             _ => return Err(StreamError::Damaged("a record of unknown type")),
         }
@@ -364,9 +369,6 @@ impl<R: Read> StreamReader<R> {
     fn unpack(&mut self, is_packed: bool, len: usize) -> Result<(), StreamError> {
         if self.name.is_none() {
             return Err(StreamError::Damaged("an entry before the first map"));
-        }
-        if len > LONGEST {
-            return Err(StreamError::Damaged("a block that is too long"));
         }
         self.at = 0;
         if is_packed {

@@ -110,7 +110,7 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
     )?;
     if stats.suspect {
         let remedy = match stats.level == Level::Disk.name() {
-            true => "the next opening to write rebuilds the pool from its checkpoint and log",
+            true => "the next opening to write rebuilds the pool from the checkpoint and the log beside it",
             false => "`wollemi accept-loss` checks what is left and accepts it",
         };
         writeln!(out, "SUSPECT     the page cache was lost: {remedy}")?;

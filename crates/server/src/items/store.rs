@@ -7,7 +7,8 @@
 //!    item absent because of a flush has first read the flush through the index, so its answer waits until the flush is
 //!    durable (`reads`).
 //! I3 A transaction buffers edits until it commits. If it does not commit, the state beside the index (the record, the
-//!    count, the noted removals) becomes what it was before. Uniques that the transaction reserves stay reserved in any case.
+//!    count, the noted removals and their number) becomes what it was before. Uniques that the transaction reserves stay
+//!    reserved in any case.
 //! I4 An edit that may store an item takes a unique under the lock on the key: of two items of one key the later has
 //!    the larger unique.
 //!

@@ -173,7 +173,7 @@ fn backups(shared: &Shared) -> [Metric; 8] {
         ),
         (
             "wollemi_last_backup_ok",
-            "Whether the last backup succeeded; 0 also if it could not begin.",
+            "Whether the last backup succeeded; 0 also if its snapshot or its thread failed.",
             f64::from(u8::from(look.done.well)),
         ),
         (

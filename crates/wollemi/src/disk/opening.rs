@@ -111,9 +111,7 @@ fn open_beside<M: Media>(
         // Without a position in the pool, the files are leftovers of a log that was ended, or of one that was not yet
         // begun.
         (Found::Lost { log: None, .. }, _) => return Err(ErrorKind::Lost.of(path).into()),
-        (Found::Lost { .. }, None) => {
-            return Err(FilesError::NoCheckpoint(disk.path().display().to_string()).into());
-        }
+        (Found::Lost { .. }, None) => return Err(without_checkpoint(path)),
         (Found::Lost { uuid, page_size, .. }, Some(manifest)) => {
             refuse_foreign(manifest, uuid)?;
             remake(path, settings, page_size, &disk, manifest)?;
@@ -138,7 +136,7 @@ fn open_beside<M: Media>(
         return Db::start(pool, settings.index, settings.recovery_threads, started);
     }
     if pool.log_position().is_some() && manifest.is_none() {
-        return Err(FilesError::NoCheckpoint(disk.path().display().to_string()).into());
+        return Err(without_checkpoint(path));
     }
     attach(pool, disk, manifest, settings, started)
 }
@@ -168,6 +166,16 @@ pub(crate) fn missing(path: &Path) -> Error {
         Ok(false) => ErrorKind::Missing.of(path).into(),
         Err(error) => error.into(),
     }
+}
+
+/// Returns the error of an opening that finds no checkpoint beside a pool that has a log.
+pub(crate) fn without_checkpoint(path: &Path) -> Error {
+    FilesError::NoCheckpoint(directory_of(path).display().to_string()).into()
+}
+
+/// Returns whether the pool at `path` was open when the machine stopped, and has a log.
+pub(crate) fn is_lost_with_log(path: &Path, pool: &PoolOptions) -> bool {
+    matches!(look(path, pool), Ok(Found::Lost { log: Some(_), .. }))
 }
 
 /// The state of a pool's path.

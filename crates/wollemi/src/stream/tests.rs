@@ -150,3 +150,25 @@ proptest! {
         prop_assert!(read(&start).is_err());
     }
 }
+
+/// A block whose head states a length that no block has is refused before its bytes are read.
+#[test]
+fn a_block_that_is_too_long_is_not_read() {
+    let mut writer = Writer::new(0, Vec::new()).expect("memory");
+    writer.map("m", "roart").expect("memory");
+    writer.entry(b"key", Some(b"value")).expect("memory");
+    let (bytes, _) = writer.finish().expect("memory");
+    // The block's record follows the 12 bytes of the start and the 17 of the map.
+    assert_eq!(bytes[29], BLOCK);
+    for length in [31, 35] {
+        let mut long = bytes.clone();
+        long[length..length + 4].fill(0xff);
+        let mut reader = StreamReader::new(long.as_slice().chain(io::repeat(0))).expect("a stream");
+        assert!(matches!(reader.next(), Ok(Some(Item::Map { .. }))));
+        assert!(matches!(
+            reader.next(),
+            Err(StreamError::Damaged("a block that is too long"))
+        ));
+        assert!(reader.totals().bytes < 100);
+    }
+}

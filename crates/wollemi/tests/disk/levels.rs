@@ -326,6 +326,15 @@ fn a_lost_pool_without_its_manifest_says_what_is_missing() -> Result<(), Error> 
             "{refused}"
         );
     }
+    // The same if nothing is left, and the caller asks for no level or only reads.
+    std::fs::remove_dir_all(lost.files()).expect("removed");
+    for options in [Options::new(), Options::new().read_only(true)] {
+        let refused = options.open(&lost.path).expect_err("no log").to_string();
+        assert!(
+            refused.contains("the pool has a log") && !refused.contains("accept"),
+            "{refused}"
+        );
+    }
     Ok(())
 }
 

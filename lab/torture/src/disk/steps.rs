@@ -265,7 +265,11 @@ impl Process {
             Ok(Some(map)) => map.with_durability(how),
             Ok(None) => return wrong(format!("the map {OTHER} is missing")),
             // The sync after its creation has failed.
-            Err(_) if self.disk.injected() > 0 && self.has_failed()? => return Ok(()),
+            Err(Error::Index(IndexError::NotDurable(_)))
+                if self.disk.injected() > 0 && self.has_failed()? =>
+            {
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         };
         self.apply(vec![state], how.into(), |_| map.upsert(&key, &value))?;

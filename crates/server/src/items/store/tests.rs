@@ -164,6 +164,20 @@ fn transactions_reserve_uniques_at_once() {
     }
 }
 
+/// A removal in a transaction that fails is no change since the last backup.
+#[test]
+fn removals_of_failed_transactions_are_no_changes() {
+    for committed in [false, true] {
+        let store = open(&ModelIndex::new(), NOW);
+        set(&store, "key", "x", 0);
+        let changes = store.edits();
+        let before = store.begin();
+        assert_eq!(store.delete(b"key", NOW).expect("no failure"), Outcome::Done);
+        store.end(before, committed);
+        assert_eq!(store.edits() - changes, u64::from(committed));
+    }
+}
+
 /// A flush drops what was there before it and nothing that comes later, and a crash does not bring anything back.
 #[test]
 fn flushed_items_stay_flushed() {

@@ -2,11 +2,13 @@
 
 use super::{ItemStore, count};
 use crate::items::record::StoreRecord;
+use std::sync::atomic::Ordering;
 
 /// A copy of the state beside the index from before a transaction.
 pub struct Before {
     record: StoreRecord,
     count: count::Saved,
+    removals: u64,
 }
 
 impl ItemStore {
@@ -16,6 +18,7 @@ impl ItemStore {
         Before {
             record: *self.lock(),
             count: self.count.save(),
+            removals: self.removals.load(Ordering::Relaxed),
         }
     }
 
@@ -42,6 +45,7 @@ impl ItemStore {
             );
             drop(record);
             self.count.restore(before.count);
+            self.removals.store(before.removals, Ordering::Relaxed);
         }
     }
 }
