@@ -32,6 +32,20 @@ fn set(client: &mut Client, key: &str, flags: u32, expires: u32, value: &str) {
     assert_eq!(ask(client, &request), "STORED");
 }
 
+/// Returns 1000 letters that a backup cannot compress.
+fn noise(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let letter = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from(
+            b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[(state >> 58) as usize],
+        )
+    };
+    (0..1000).map(letter).collect()
+}
+
 /// Returns whether a backup is in progress.
 fn runs(client: &mut Client) -> bool {
     let head = ask(client, "INFO persistence");
@@ -164,7 +178,7 @@ fn a_backup_that_fails_leaves_the_older_one() {
         fs::read(pool.file("all.backup")).expect("the file exists")
     };
     for i in 0..300 {
-        set(&mut cached, &format!("k{i}"), 0, 0, &"x".repeat(1000));
+        set(&mut cached, &format!("k{i}"), 0, 0, &noise(i));
     }
     fails(&["nowhere/all.backup"]);
     reload("all.backup");
@@ -191,7 +205,7 @@ fn a_backup_that_fails_leaves_the_older_one() {
     limit(None);
     assert!(pool.part_of("all.backup").is_none());
     assert!(fs::read(pool.file("all.backup")).expect("the file exists") == whole);
-    set(&mut cached, "k0", 0, 0, &"y".repeat(1000));
+    set(&mut cached, "k0", 0, 0, &noise(300));
     let newer = is_made();
     assert!(newer != whole && newer.len() == whole.len());
 
