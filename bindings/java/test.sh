@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the native library and the jar, runs all tests of the Java binding, and then the README's first program with
-# only the jar. Passes, and says so, if a JDK, Maven or their downloads are unavailable.
+# only the jar. Passes, and says what is missing, if there is no JDK 17 or later, no Maven, or no network for what it
+# must download, and on any platform but Linux on x86-64.
 set -euo pipefail
 cd "$(dirname "$0")"
 exec </dev/null

@@ -115,8 +115,8 @@ impl Classes {
 mod tests {
     use super::*;
 
-    /// For each page size, each length gets the smallest class that holds it, and classes ascend in steps that keep
-    /// their alignment.
+    /// For each page size, each length gets the smallest class that holds it. The classes ascend; 64 and those above
+    /// 256 are multiples of 64, the others of 16.
     #[test]
     fn each_length_has_its_least_class() {
         for shift in 16..=27 {

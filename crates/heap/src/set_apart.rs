@@ -2,7 +2,7 @@
 //!
 //! The thread uses them only where an allocation would fail otherwise. They are kept in its cache.
 //!
-//! I1 A page set apart is in no free run; a carved one is not among any class's open pages until the thread is done.
+//! I1 A page set apart is in no free run; a carved one is not among any class's open pages until it is given back.
 
 use crate::apart::Apart;
 use crate::heap::Inner;
@@ -42,10 +42,10 @@ impl<M: Media> Heap<M> {
     /// first.
     ///
     /// A thread holds one of these values at a time: another call would give back the pages of the first. An ending
-    /// thread has no cache to keep them in, and gets none.
+    /// thread has no cache to keep them in: the call succeeds, but the thread gets none.
     ///
-    /// Costs as much as an object of this many pages. Grows the pool if no free run is as long as all of them
-    /// together; if the pool cannot grow that far, gathers shorter runs and grows the pool for the rest.
+    /// Usually costs as much as allocating one object of all these pages together. Grows the pool if no free run is as
+    /// long as all of them; if the pool cannot grow that far, gathers shorter runs and grows the pool for the rest.
     ///
     /// # Errors
     ///
@@ -268,7 +268,8 @@ mod tests {
         const ALL: usize = usize::MAX;
         let heap = heap_of(16);
         drop(heap.set_apart(9, [100_000]).expect("room"));
-        // A page for each kind, one page more for what might be of the class below, and two for the large object.
+        // Three pages for any class, one for the class of 20,000 bytes and one for the class below, and two for the
+        // large object: 7 of 16.
         let apart = heap.set_apart(3, [100_000, 20_000]).expect("room");
         assert!(heap.set_apart(10, []).is_err(), "there are 9 pages");
         std::thread::scope(|scope| {
@@ -297,13 +298,13 @@ mod tests {
         });
         assert_eq!(fill(&heap, 1024, 63), 63);
         drop(apart);
-        // All threads now allocate from the rest of it.
+        // The carved page is full; all threads now allocate from the other three.
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(fill(&heap, 1024, 1), 1));
         });
     }
 
-    /// If no free pages touch, they are gathered; if there are too few of them, all are given back.
+    /// If no free run has all the pages, shorter runs are gathered; if they do not suffice, all are given back.
     #[test]
     fn pages_are_gathered() {
         let heap = heap_of(16);

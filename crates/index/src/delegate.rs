@@ -119,12 +119,13 @@ macro_rules! delegate {
             self.$($to)+.maintain();
         }
     };
-    // Internal rules: a path of fields, and the operations.
+    // Internal: expands to one of the rules above for each operation, given a path of fields and the operations.
     (@each $to:tt) => {};
     (@each [$($to:tt)+] $operation:ident $($more:ident)*) => {
         $crate::delegate!(@$operation $($to)+);
         $crate::delegate!(@each [$($to)+] $($more)*);
     };
+    // The form that callers write.
     ($field:tt $(.$inner:tt)* : $($operation:ident),+) => {
         $crate::delegate!(@each [$field $(.$inner)*] $($operation)+);
     };

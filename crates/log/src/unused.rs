@@ -10,7 +10,8 @@ use crate::{Disk, DiskFile, Error, Log};
 pub enum Remains {
     /// No file of a log.
     Nothing,
-    /// Files of a log to which no changes were ever appended.
+    /// Files of a log, none of them a segment with changes. An interrupted creation leaves such files; so may a log all
+    /// of whose changes were dropped.
     Unused,
     /// Files of a log with changes; the name of a file that has some.
     Used(String),
@@ -36,8 +37,9 @@ impl<D: Disk> Log<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotALog`] and the like if a file has the name of a segment or of a spare but is neither, so that it
-    /// must not be removed; and errors of the disk.
+    /// [`Error::NotALog`] if a file has the name of a segment or of a spare but is neither; [`Error::Newer`],
+    /// [`Error::Damaged`] or [`Error::Foreign`] if a segment's header cannot be read, or is of another log than the
+    /// other segments'. None of these files may be removed. Also errors of the disk.
     pub fn trace(disk: &D) -> Result<Remains, Error> {
         let files = Files::list(disk)?;
         for &number in &files.spares {

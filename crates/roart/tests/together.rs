@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use wollemi_roart::{Full, Roart, Streaming, Variant, WithoutEc, WithoutInline, WithoutLc};
 
-/// A leaf of a line, with a key of up to 16 bytes.
+/// A value whose leaf fits one line, with a key of up to 24 bytes.
 const OLD: &[u8] = b"a value of 24 bytes, old";
 const NEW: &[u8] = b"a value of 24 bytes, new";
 
@@ -97,7 +97,7 @@ fn pairs() -> Vec<String> {
     (b'a'..b'e').flat_map(of).collect()
 }
 
-/// Builds an index with these pairs, and returns the cost of writing others to them, in groups.
+/// Builds an index with the keys of [`pairs`], and returns the cost of upserting these keys and values in one call.
 fn cost_of_pairs<V: Variant>(keys: &[String], values: &[&'static [u8]]) -> Persists {
     let media = Counting::new(Hardware::detect());
     let index = roart::<_, V>(media.clone());
@@ -178,16 +178,16 @@ fn pairs_behind_a_line_that_was_filled_wait_for_it() {
     // Three fill the third line, their home; the others go to the fourth.
     let beyond = cost(&["ax", "aw", "ay", "az", "av"]);
     assert_eq!((beyond.write_backs, beyond.fences), (2, 2));
-    // Behind full lines with durable pairs no fence is needed.
+    // Behind full lines with durable pairs no fence is needed before it, only the group's own.
     let behind = cost(&["au"]);
     assert_eq!((behind.write_backs, behind.fences), (1, 1));
     assert!(index.check().expect("no error").found.is_empty());
 }
 
-/// A pair that needs a larger array, or is no longer a pair, is written alone, and the others together before and
-/// after it.
+/// A pair whose slot of the root is empty, so that it becomes a leaf, or one that is no longer a pair, is written
+/// alone, and the others together before and after it.
 #[test]
-fn pairs_that_change_their_array_go_alone() {
+fn what_is_no_pair_of_an_array_goes_alone() {
     let fences = |keys: &[&str], values: &[&'static [u8]]| {
         let keys: Vec<_> = keys.iter().map(|&key| key.to_owned()).collect();
         cost_of_pairs::<Full>(&keys, values).fences
@@ -200,8 +200,8 @@ fn pairs_that_change_their_array_go_alone() {
     );
 }
 
-/// A write of another kind (a duplicate key, a value of eight bytes in place, a key that makes a leaf array) is
-/// applied alone, and the others together before and after it.
+/// A write of another kind (a duplicate key, a value of eight bytes in place, a key that makes a leaf array or
+/// takes an empty slot of a node) is applied alone, and the others together before and after it.
 #[test]
 fn what_goes_alone_divides_the_others() {
     let fences = |keys: &[&str]| {
@@ -361,8 +361,8 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Calls the thread's hook after each fence for an index's own objects, and after each store of a link, a pair or a
-/// mark.
+/// Calls the thread's hook after each fence for an index's own objects (`fence`), after each store of a link or a pair
+/// (`store`), and after each store that need not be persisted: of a mark alone, set or cleared, or of a count (`mark`).
 struct HookWatch;
 
 impl Observer for HookWatch {
@@ -381,8 +381,9 @@ impl Observer for HookWatch {
     }
 }
 
-/// At every step of a group, other threads find each key with its old value or its new one, and with the new one for
-/// good. Returns each step's name, and which keys had the new value.
+/// At every step of a group, a lookup finds each key with its old value or its new one, and with the new one for good.
+/// The writing thread makes the lookups itself, between its steps, as another thread could. Returns each step's name,
+/// and which keys had the new value.
 fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<(&'static str, Vec<bool>)> {
     let index = Arc::new(roart::<_, Full>(Watched::machine(HookWatch)));
     for key in &keys {
@@ -400,7 +401,7 @@ fn looks_amid(keys: Vec<String>, old: &'static [u8], new: &'static [u8]) -> Vec<
             held == new
         };
         let seen: Vec<bool> = all.iter().map(is_new).collect();
-        sender.send((step, seen)).expect("the other thread waits");
+        sender.send((step, seen)).expect("the receiver lives");
     })));
     upsert(&*index, &keys, new);
     HOOK.set(None);
@@ -438,7 +439,7 @@ fn others_see_old_or_new_pairs() {
     assert_eq!(
         next.map(|(step, _)| *step),
         Some("fence"),
-        "no mark goes before the fence"
+        "no mark is cleared between the last pair and the fence"
     );
     assert!(
         steps
@@ -447,7 +448,7 @@ fn others_see_old_or_new_pairs() {
     );
 }
 
-/// The locks of other writers do not wait for a large value: it is written alone.
+/// A large value is written alone, after its group: no writer waits for the group's locks while it is copied.
 #[test]
 fn a_large_value_goes_by_itself() {
     static LARGE: [u8; 64 << 10] = [7; 64 << 10];

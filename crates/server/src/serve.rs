@@ -59,7 +59,7 @@ pub struct ServeReport {
     pub failures: u64,
     /// Dead items the sweep has removed.
     pub swept: u64,
-    /// Connections whose clients did not read their last answers in time when the server stopped.
+    /// Connections that had not ended when the drain timeout was over, or when the server was told to stop at once.
     pub abandoned: usize,
 }
 
@@ -232,7 +232,7 @@ async fn wait(
             () = stop.reached(Phase::Draining) => break,
             () = signals.stop.next() => break shutdown.stop(),
             () = signals.reload.next() => reload(shared),
-            // All workers have panicked.
+            // All workers have ended: by a panic, or because of a `stop` that this task has not noticed yet.
             _ = worked.recv() => return,
         }
     }
@@ -245,8 +245,9 @@ async fn wait(
     }
 }
 
-/// Reloads the limits, the passwords and the certificate. If the settings cannot be read, nothing changes; if the
-/// passwords or the certificate cannot, the old ones stay.
+/// Reloads the settings that may change while the server runs (those of [`Shared::take`]: limits, the slow log, the
+/// file for backups, the sync policy), the passwords and the certificate. If the settings cannot be read, nothing
+/// changes; if the passwords or the certificate cannot, the old ones stay.
 fn reload(shared: &Shared) {
     let Some(host) = &shared.config.host else {
         return;

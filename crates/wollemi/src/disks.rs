@@ -1,5 +1,5 @@
-//! For the crash kit: a database whose log and checkpoints are on a disk of the kit, with sizes so small that a few
-//! writes exercise every step.
+//! For the crash kit and measurements: a database whose log and checkpoints are on the caller's disk, with sizes so
+//! small that a few writes exercise every step.
 
 use crate::disk::manifest::Manifest;
 use crate::disk::opening::attach;
@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Options for opening a database on the caller's disk.
 #[derive(Clone, Debug)]
 pub struct OnDisk {
-    /// Options that apply to any database.
+    /// Options of the database. Those of the pool and its creation, the level, and the log's limit have no effect.
     pub options: Options,
     /// Options of a log that is created.
     pub log: log::LogOptions,
@@ -22,14 +22,14 @@ pub struct OnDisk {
     pub run: u64,
     /// Levels above the full one after which the next checkpoint is full.
     pub levels: u32,
-    /// A checkpoint is full if all runs together have fewer bytes.
+    /// A checkpoint is full if the last full one has fewer bytes.
     pub small: u64,
     /// Maximum length of log that a rebuild sorts in memory, in bytes.
     pub merged: u64,
     /// Threads used by a rebuild.
     pub rebuild_threads: usize,
-    /// Whether threads take checkpoints and sync the records that no write waits for. Otherwise nothing runs in the
-    /// background.
+    /// Whether threads take checkpoints and sync the records that no write waits for. Without them, only recovery
+    /// ([`Options::recovery_threads`]) and the merges of an index run in the background.
     pub has_threads: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Any [`Index`] as a subject.
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
-//! once. The judge is in `judge`, its additional steps for a thorough check in `fill`; `listed` has the listed indexes,
-//! and `in_order` replaces the scans of indexes without a key order.
+//! once. The judge is in `judge`, its additional steps for a thorough check in `fill`; `listed` has the indexes that
+//! `wollemi::indexes` lists, and `in_order` replaces the scans of indexes without a key order.
 
 mod fill;
 mod in_order;
@@ -239,7 +239,7 @@ impl Subject for OfIndex {
         if near.is_empty() || random.below(4) == 0 {
             near = state.keys().collect();
         }
-        // The operations in flight are repeated from this position on.
+        // From this position on, operations, mostly reads, use the keys of those in flight.
         let first = random.below(3) as usize;
         // Mostly few. More operations take memory that recovery found free, and so reveal links that still lead there.
         let count: usize = if random.below(4) == 0 { 24 } else { 4 };

@@ -1,7 +1,8 @@
 //! Memory that outlives the pools in it: a pool can be opened again and again without a file.
 //!
 //! I1 One pool at a time is open in a memory.
-//! I2 All of it is backed from the start, so that opening a pool costs no system call.
+//! I2 All of it may be accessed from the start, so that opening a pool costs no system call. The system provides a
+//!    page's memory when the page is first touched.
 
 use super::ErrorKind;
 use super::mapping::Mapping;
@@ -70,17 +71,18 @@ impl Memory {
     }
 
     /// Its length in bytes.
-    #[expect(clippy::len_without_is_empty, reason = "it always has some")]
+    #[expect(clippy::len_without_is_empty, reason = "no caller asks if it is empty")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// All of the memory as words, for a media that puts a crash's image there behind a pool's back.
+    /// All of the memory as words, for a crash kit, which copies a pool or puts a crash's image there
+    /// behind the pool's back.
     ///
     /// # Safety
     ///
-    /// No thread changes a word while a plain reference covers it (to those parts of an object that are not words),
-    /// or while a draft is being written there.
+    /// No thread changes a word while a plain reference covers it, such as one to the parts of an object that are not
+    /// words, or while a draft is being written there.
     pub unsafe fn words(&self) -> &[AtomicU64] {
         let start = self.place.mapping.start().cast::<AtomicU64>();
         // SAFETY: all of the mapping is backed and lives as long as `self`; any bytes are a valid word; code that

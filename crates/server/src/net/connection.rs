@@ -66,7 +66,8 @@ impl Input {
         self.begin = 0;
         let (unread, space) = (self.bytes.len(), self.bytes.capacity());
         let grown = if unread == space { space * 2 } else { 0 };
-        // A client that announces a large value gets space as its bytes arrive, at most twice what it has sent.
+        // A client that announces a large value gets space as its bytes arrive: at most `KEPT`, or twice what it has
+        // sent if that is more.
         let wanted = want.min((unread * 2).max(KEPT));
         let len = space.max(grown).max(wanted).max(unread + 1).max(FIRST);
         // The space of a long request, or of many, is freed, even if a part of the next has arrived.
@@ -130,7 +131,7 @@ pub async fn serve(
         now: now(),
     };
     let mut want = 1;
-    // The number of the last turn.
+    // The number of this connection's last turn. Its beginning counts as one.
     let mut last = lane.turn();
     loop {
         input.make_space(want, protocol.longest());

@@ -47,7 +47,7 @@ impl Explorer<'_> {
         }
         let draw = Draw {
             steps: self.bounds.steps,
-            next: 0,
+            last_value: 0,
             faults: seed.is_multiple_of(3),
             skip: self.bounds.skip,
         };
@@ -179,7 +179,7 @@ impl Explorer<'_> {
             self.report.again += 1;
             let draw = Draw {
                 steps: self.bounds.steps / 4,
-                next: history.next,
+                last_value: history.last_value,
                 faults: random.below(3) == 0,
                 skip: self.bounds.skip,
             };

@@ -26,7 +26,7 @@ pub struct CrashState {
 pub struct Draw {
     pub steps: usize,
     /// The greatest number that a value has; 0: there is no value.
-    pub next: u64,
+    pub last_value: u64,
     /// Whether disk calls may fail.
     pub faults: bool,
     /// A sync to omit.
@@ -38,16 +38,16 @@ pub struct History {
     /// The disk's content at the beginning.
     pub base: Medium,
     pub events: Vec<DiskEvent>,
-    /// The states that a crash before each event may leave.
+    /// The states that a crash may leave before each event, and after the last.
     pub bounds: Vec<Bounds>,
     /// All states that the run may have led through.
     pub notes: Notes,
-    /// Kills between two stores, and before some of the events.
+    /// Kills between two stores, and amid some of the events; and one at the end, if the pool was not closed cleanly.
     pub kills: Vec<Kill>,
     /// The pool after a clean close.
     pub closed: Option<Image>,
     /// The greatest number that a value has.
-    pub next: u64,
+    pub last_value: u64,
     pub sync_sites: Vec<Site>,
     pub reached: BTreeMap<&'static str, u64>,
 }
@@ -84,7 +84,7 @@ struct Seen {
 /// A kill comes after every `STORES_PER_KILL` stores on average.
 const STORES_PER_KILL: u64 = 600;
 
-/// A kill comes before one in this many events.
+/// A kill comes amid one in this many events on average.
 const EVENTS_PER_KILL: u64 = 12;
 
 impl Watcher {
@@ -172,7 +172,7 @@ pub fn run(
         notes: Notes::default(),
         kills: Vec::new(),
         closed: None,
-        next: draw.next,
+        last_value: draw.last_value,
         sync_sites: Vec::new(),
         reached: BTreeMap::new(),
     };
@@ -186,11 +186,11 @@ pub fn run(
                 maps: Vec::new(),
                 notes: watcher.notes.clone(),
                 touched: BTreeSet::new(),
-                next: draw.next,
+                last_value: draw.last_value,
                 reached: BTreeMap::new(),
             };
             let allowed = (allowed, left.pool.is_some());
-            (history.next, history.reached) = use_it(process, allowed, draw.steps, random)?;
+            (history.last_value, history.reached) = use_it(process, allowed, draw.steps, random)?;
         }
         Err(_) if disk.injected() > 0 => {}
         Err(error) => return Err(error.into()),
@@ -241,12 +241,12 @@ fn use_it(
     let Process {
         db,
         maps,
-        next,
+        last_value,
         reached,
         ..
     } = process;
     drop((maps, db));
-    Ok((next, reached))
+    Ok((last_value, reached))
 }
 
 fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Trouble> {

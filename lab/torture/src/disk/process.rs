@@ -31,7 +31,7 @@ pub struct Process {
     /// Keys written since everything was last durable.
     pub touched: BTreeSet<(String, Vec<u8>)>,
     /// The greatest number that a value has.
-    pub next: u64,
+    pub last_value: u64,
     /// Named events of interest, and how often each occurred.
     pub reached: BTreeMap<&'static str, u64>,
 }

@@ -47,8 +47,8 @@ impl Process {
     }
 
     fn value(&mut self, random: &mut Random) -> Arc<[u8]> {
-        self.next += 1;
-        value(self.next, random)
+        self.last_value += 1;
+        value(self.last_value, random)
     }
 
     fn touch(&mut self, changes: &[StateChange]) {

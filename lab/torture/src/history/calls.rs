@@ -9,8 +9,11 @@ use std::collections::VecDeque;
 /// The number of keys that calls of several writes share.
 const SHARED_KEYS: usize = 3;
 
-/// Marks writes to be executed in one call with their successors. In half of these histories many writes are to
-/// [`SHARED_KEYS`] keys, so that one call writes a key several times; in a quarter all values need a leaf.
+/// Marks all puts, and half of the removes, to be executed in one call with the marked operations next to them. Each
+/// put becomes an insert, an update or an upsert at random.
+///
+/// Histories whose seed is 7 modulo 8 are gathered. In half of them many writes are to [`SHARED_KEYS`] keys, so that
+/// one call writes a key several times; in a quarter all values need a leaf.
 pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     let mut random = Random(!seed);
     let of_few = seed % 16 == 7;
@@ -50,7 +53,7 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
 }
 
 /// Replaces a third of the reads by scans. With `scanner_of`, one of that many threads only scans, and the other
-/// threads execute the planned operations.
+/// threads execute the first of the planned operations.
 pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: Option<u32>) {
     let mut random = Random(seed.rotate_left(7));
     if let Some(threads) = scanner_of {
@@ -64,6 +67,7 @@ pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: O
 }
 
 /// Makes one of `threads` threads only read one key, to which about a third of the other threads' operations write.
+/// [`add_scans`], which follows, turns a third of these reads into scans too.
 pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     let mut random = Random(seed.rotate_left(11));
     let keys: Vec<Bytes> = ops.iter().filter_map(|op| op.key().cloned()).collect();
@@ -79,7 +83,8 @@ pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     occupy_a_thread(ops, threads, || Op::Get(key.clone()));
 }
 
-/// Fills all turns of one of `threads` threads from `with`, and those of the others with the planned operations.
+/// Fills all turns of one of `threads` threads from `with`, and those of the others with the planned operations, in
+/// order. The last of these are dropped: the history stays as long as it was.
 fn occupy_a_thread(ops: &mut [Op], threads: u32, mut with: impl FnMut() -> Op) {
     let mut planned: VecDeque<Op> = ops.to_vec().into();
     for (number, op) in ops.iter_mut().enumerate() {

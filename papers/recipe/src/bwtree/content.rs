@@ -241,9 +241,10 @@ impl<'g> Page<'g> {
     }
 }
 
+// The length that the heap counts for these two (`footprint`) is their size, which needs no rounding.
 const _: () = assert!(size_of::<Pair>() == 32 && size_of::<Cell>() == 8);
 
-/// The length of a cell, as the heap counts it.
+/// The length of a cell, as the heap counts it: its size.
 pub(super) fn cell_extent() -> usize {
     footprint::<Cell>(0).unwrap_or(usize::MAX)
 }

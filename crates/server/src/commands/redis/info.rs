@@ -1,4 +1,4 @@
-//! `INFO`: the server's numbers under Redis's names.
+//! `INFO`: the server's numbers, under Redis's names where Redis has them.
 
 use super::config::{policy, port};
 use super::context::Context;
