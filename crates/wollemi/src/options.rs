@@ -3,7 +3,6 @@
 use crate::disk::progress::{OnRebuild, Rebuilding};
 use crate::disk::settings::Settings;
 use crate::disk::sizes::Sizes;
-use crate::files_error::FilesError;
 use crate::write::journal::Durability;
 use crate::{Db, Error, Hardware, IndexKind, Level, Media, disk};
 use pmem::pool::{AfterPowerLoss, ErrorKind, behind_links};
