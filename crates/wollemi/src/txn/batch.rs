@@ -12,7 +12,7 @@ use std::collections::HashSet;
 /// * **Crashes**: after one, either every change is there or none is. A batch that [`commit`](Batch::commit) has
 ///   acknowledged is there.
 /// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database behave as if they
-///   ran one after the other. A writer waits for a committing batch if they share a key (or, rarely, the hash of one),
+///   ran one after the other. A writer waits for a committing batch if they share a key, or the hash of one (of 4,096),
 ///   and never for a batch that is still being filled.
 /// * **Snapshots** show a batch as a whole or not at all.
 /// * **Readers** do not wait. While a batch is being applied, they may see some of its changes before the others; what
