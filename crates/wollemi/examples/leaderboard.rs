@@ -27,8 +27,8 @@ impl Board {
         })
     }
 
-    /// Adds to a player's score and returns the new score. Updates of different players rarely wait for each other: only
-    /// if two of their keys have the same hash, or if 16 commits are in progress.
+    /// Adds to a player's score and returns the new score. Updates of different players rarely wait for each other:
+    /// only if two of their keys have the same hash, or if 16 commits are in progress.
     fn add(&self, player: &str, points: u32) -> Result<u32, wollemi::Error> {
         self.db.transact(|tx| {
             let player = player.to_owned();

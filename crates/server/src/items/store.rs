@@ -7,8 +7,8 @@
 //!    item absent because of a flush has first read the flush through the index, so its answer waits until the flush is
 //!    durable (`reads`).
 //! I3 A transaction buffers edits until it commits. If it does not commit, the state beside the index (the record, the
-//!    count, the noted removals and their number) becomes what it was before. Uniques that the transaction reserves stay
-//!    reserved in any case.
+//!    count, the noted removals and their number) becomes what it was before. Uniques that the transaction reserves
+//!    stay reserved in any case.
 //! I4 An edit that may store an item takes a unique under the lock on the key: of two items of one key the later has
 //!    the larger unique.
 //!
@@ -157,8 +157,8 @@ impl ItemStore {
     }
 
     /// Returns how many changes there were since the store was opened: one for each decision of an edit that may store
-    /// an item, also if it changed nothing, one for each [look](ItemStore::see), and one for each item that a client has
-    /// removed or a flush has dropped. As in Redis, evictions and the removal of dead items are not counted.
+    /// an item, also if it changed nothing, one for each [look](ItemStore::see), and one for each item that a client
+    /// has removed or a flush has dropped. As in Redis, evictions and the removal of dead items are not counted.
     pub fn edits(&self) -> u64 {
         let uniques = self.next.load(Ordering::Relaxed) - self.first;
         uniques + self.removals.load(Ordering::Relaxed)

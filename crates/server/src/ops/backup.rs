@@ -162,8 +162,8 @@ impl Backups {
         })
     }
 
-    /// Begins a backup on the thread that `spawn` starts. If `now`, it shows this moment, and the caller makes sure that
-    /// no command has exclusive use; otherwise a later one. The receiver gets the result.
+    /// Begins a backup on the thread that `spawn` starts. If `now`, it shows this moment, and the caller makes sure
+    /// that no command has exclusive use; otherwise a later one. The receiver gets the result.
     fn begin_on(
         self: &Arc<Backups>,
         now: bool,

@@ -11,8 +11,8 @@
 //! I1 An expired entry is absent for every reader through [`Expiring`], whether or not it has been removed.
 //! I2 Sweeps and pops remove it by an edit that checks the expiry time again, so a value written meanwhile stays.
 //!
-//! Not here: further operations on keys (`edits`), iteration (`iter`), the thread that sweeps (`sweeper`), and the other
-//! modules of `expiry`.
+//! Not here: further operations on keys (`edits`), iteration (`iter`), the thread that sweeps (`sweeper`), and the
+//! other modules of `expiry`.
 
 use crate::{Entry, Error, Map, Swept};
 use index::{Action, Edit};

@@ -10,8 +10,8 @@ use index::Direction;
 use std::cell::Cell;
 
 impl Expiring {
-    /// Removes the live entry with the smallest key and returns it; `None` if none is alive. Removes the expired entries
-    /// before it, too, like a [`Sweeper`](crate::Sweeper).
+    /// Removes the live entry with the smallest key and returns it; `None` if none is alive. Removes the expired
+    /// entries before it, too, like a [`Sweeper`](crate::Sweeper).
     ///
     /// It runs as a transaction of its own, like [`Map::pop_first`](crate::Map::pop_first): no two threads get the same
     /// entry, and no live entry has a smaller key at the moment of the removal.

@@ -156,8 +156,9 @@ impl Expiring {
         Ok(found.is_some())
     }
 
-    /// Replaces a key's value and remaining life in a transaction by the closure's result, and returns the new ones. The
-    /// closure gets `None` if the key is not alive there; if it returns `None`, the key is removed. Counts as a read.
+    /// Replaces a key's value and remaining life in a transaction by the closure's result, and returns the new ones.
+    /// The closure gets `None` if the key is not alive there; if it returns `None`, the key is removed. Counts as a
+    /// read.
     ///
     /// ```
     /// use std::time::Duration;

@@ -4,8 +4,8 @@ use crate::expiry::expiring::{Expiring, WithLife, read_alive};
 use crate::{Error, Event, Watch};
 use std::time::Duration;
 
-/// A stream of the changes of an [`Expiring`] map, from [`Expiring::watch`]. As an iterator it waits for the next event,
-/// like a [`Watch`], and ends when the last handle to the map's database is dropped.
+/// A stream of the changes of an [`Expiring`] map, from [`Expiring::watch`]. As an iterator it waits for the next
+/// event, like a [`Watch`], and ends when the last handle to the map's database is dropped.
 ///
 /// An event has the value and the life that remains when the event is taken from the watch; a value that has expired by
 /// then is `None`, as if it had been removed. An entry that expires sends no event until it is removed. A value without

@@ -74,8 +74,8 @@ impl Overlay {
         self.of(map)?.get(key)
     }
 
-    /// Removes the first key in this direction. The caller has read the map from [what is left](Overlay::rest) up to this
-    /// key, and keeps those reads valid.
+    /// Removes the first key in this direction. The caller has read the map from [what is left](Overlay::rest) up to
+    /// this key, and keeps those reads valid.
     pub(crate) fn pop(&mut self, map: &Map, key: &[u8], direction: Direction) {
         self.set(map, key, None);
         if let Some(layer) = self.maps.iter_mut().find(|layer| layer.is_of(map)) {

@@ -24,9 +24,10 @@ use std::ops::Deref;
 /// * **Crashes**: after one, either all changes are there or none is. Changes that [`commit`](Transaction::commit) has
 ///   acknowledged are there.
 /// * **Waiting**: no thread waits for a running transaction. A commit and another write wait for each other only if
-///   they change the same key, or keys with the same of 4,096 hashes; so does a transaction that reads a key while it is
-///   being changed. A commit of a few keys rarely meets others so; one of 1,000 keys has a fifth of the hashes. Readers of maps never wait; they may see some changes of a commit in progress before the others, as
-///   with a [`Batch`](crate::Batch).
+///   they change the same key, or keys with the same of 4,096 hashes; so does a transaction that reads a key while it
+///   is being changed. A commit of a few keys rarely meets others so; one of 1,000 keys has a fifth of the hashes.
+///   Readers of maps never wait; they may see some changes of a commit in progress before the others, as with a
+///   [`Batch`](crate::Batch).
 /// * **Until it commits**, a transaction may have read some keys before another writer changed them and others after
 ///   that. Its results are then discarded, but until then the closure must tolerate inconsistent values.
 ///

@@ -112,8 +112,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         tx.update(self.map(), bytes_of(key), self.value(value)?)
     }
 
-    /// Replaces the key's value in a transaction by the closure's result, and returns the new value. `None`, as argument
-    /// or result, means that the key is absent. Counts as a read. Each call runs the closure once.
+    /// Replaces the key's value in a transaction by the closure's result, and returns the new value. `None`, as
+    /// argument or result, means that the key is absent. Counts as a read. Each call runs the closure once.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;

@@ -20,8 +20,8 @@ pub struct TypedView<K, V> {
 pub type TypedViewIter<K, V> = TypedIter<K, V, ViewIter>;
 
 /// A stream of the changes of a typed map, from [`TypedMap::watch`]. As an iterator it waits for the next event, like a
-/// [`Watch`], and ends when the last handle to the map's database is dropped. A key or a value that does not decode is an
-/// error, after which the watch continues.
+/// [`Watch`], and ends when the last handle to the map's database is dropped. A key or a value that does not decode is
+/// an error, after which the watch continues.
 pub struct TypedWatch<K, V> {
     /// The map's name. A handle to the map would keep the database open, and the watch would never end.
     map: String,

@@ -187,8 +187,8 @@ pub(crate) struct KeyImages<'k> {
 }
 
 impl KeyImages<'_> {
-    /// Records the value that a decision replaces. A repeated decision records nothing more: the first image counts, and
-    /// was recorded while the key still had the value from the snapshot's beginning.
+    /// Records the value that a decision replaces. A repeated decision records nothing more: the first image counts,
+    /// and was recorded while the key still had the value from the snapshot's beginning.
     pub fn record(&self, current: Option<&[u8]>) {
         let place = self.order.place(self.key);
         let mut shared = None;

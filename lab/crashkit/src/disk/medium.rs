@@ -396,7 +396,8 @@ impl Medium {
         left
     }
 
-    /// Restarts the numbering of events at 1. All undecided changes get the number 0, so that any later sync covers them.
+    /// Restarts the numbering of events at 1. All undecided changes get the number 0, so that any later sync covers
+    /// them.
     fn rebase(&mut self) {
         self.events = 0;
         for file in self.files.values_mut() {

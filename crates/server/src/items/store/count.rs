@@ -93,7 +93,8 @@ impl Count {
         Ok(through)
     }
 
-    /// Carries out a flush, after which there are no items. Returns how many it has dropped, as far as they were counted.
+    /// Carries out a flush, after which there are no items. Returns how many it has dropped, as far as they were
+    /// counted.
     pub fn flush(&self, write: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let _cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         write()?;
