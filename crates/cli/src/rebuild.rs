@@ -125,11 +125,10 @@ impl Rebuild {
             self.read = self.read.max(done.log);
         }
         let enters = std::mem::replace(&mut self.phase, phase) != phase;
-        let has_ended = done.entries == done.entries_in_all && done.log == done.log_in_all;
         match self.step {
             None => Step::Begin,
             Some(Step::End) => Step::None,
-            Some(_) if has_ended => Step::End,
+            Some(_) if done.is_done => Step::End,
             Some(_) if enters => Step::Enter,
             Some(_) if now - self.last >= PAUSE => Step::Progress,
             Some(_) => Step::None,
@@ -163,6 +162,7 @@ fn log_step(rebuild: &Rebuild, step: Step, done: &Rebuilding, now: Instant) {
         entries_in_all,
         log,
         log_in_all,
+        is_done: _,
     } = *done;
     let (phase, seconds) = (rebuild.phase.name(), (now - rebuild.started).as_secs_f64());
     match step {
@@ -193,6 +193,7 @@ mod tests {
             entries_in_all: 1000,
             log,
             log_in_all: 900,
+            is_done: false,
         }
     }
 
@@ -202,7 +203,10 @@ mod tests {
         let start = Instant::now();
         let mut rebuild = Rebuild::new(start);
         let mut take = |entries, log, seconds| {
-            let done = report(entries, log);
+            let done = Rebuilding {
+                is_done: seconds >= 8,
+                ..report(entries, log)
+            };
             let step = rebuild.step(&done, start + Duration::from_secs(seconds));
             (step, rebuild.phase, rebuild.progress(&done))
         };
@@ -213,8 +217,10 @@ mod tests {
         assert_eq!(take(800, 600, 4), (Step::None, Phase::Build, (800, 1000)));
         assert_eq!(take(900, 700, 5), (Step::Enter, Phase::Replay, (100, 300)));
         assert_eq!(take(900, 800, 6), (Step::None, Phase::Replay, (200, 300)));
-        assert_eq!(take(1000, 900, 7), (Step::End, Phase::Replay, (300, 300)));
-        assert_eq!(take(1000, 900, 8).0, Step::None);
+        // The pool is still to be written out and renamed.
+        assert_eq!(take(1000, 900, 7), (Step::None, Phase::Replay, (300, 300)));
+        assert_eq!(take(1000, 900, 8), (Step::End, Phase::Replay, (300, 300)));
+        assert_eq!(take(1000, 900, 9).0, Step::None);
     }
 
     /// A long rebuild is logged every ten seconds.
@@ -234,8 +240,13 @@ mod tests {
     fn empty_rebuild_ends() {
         let now = Instant::now();
         let mut rebuild = Rebuild::new(now);
-        let done = Rebuilding::default();
-        let steps = [(); 3].map(|()| rebuild.step(&done, now));
+        let steps = [false, true, true].map(|is_done| {
+            let done = Rebuilding {
+                is_done,
+                ..Rebuilding::default()
+            };
+            rebuild.step(&done, now)
+        });
         assert_eq!(steps, [Step::Begin, Step::End, Step::None]);
     }
 }

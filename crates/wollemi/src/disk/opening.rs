@@ -349,14 +349,16 @@ fn remake_as(
     // If some cannot be set, the rebuild continues: fewer users can access the pool then.
     let _ = access.map_err(|error| failed(path, "stat", error))?.give_to(new);
     let (store, _) = Store::start(pool, 0)?;
-    rebuild(&**disk, log, manifest, &store, settings)?;
+    let progress = rebuild(&**disk, log, manifest, &store, settings)?;
     let end = log.appended();
     log.wait_durable(end).map_err(FilesError::from)?;
     store.heap.pool().set_log_position(Some(end.0))?;
     // Dropping the last handle closes the pool, and thereby makes it durable.
     close(store)?;
     std::fs::rename(new, path).map_err(|error| failed(new, "rename", error))?;
-    sync_folder(path).map_err(|error| failed(path, "fsync of the folder", error))
+    sync_folder(path).map_err(|error| failed(path, "fsync of the folder", error))?;
+    progress.report_done();
+    Ok(())
 }
 
 /// Creates the maps of an empty pool from the checkpoint and the log.
@@ -367,8 +369,9 @@ fn refill<M: Media, D: Disk>(
     store: &Store<M>,
     settings: &Settings,
 ) -> Result<(), Error> {
-    rebuild(disk, log, manifest, store, settings)?;
+    let progress = rebuild(disk, log, manifest, store, settings)?;
     store.heap.pool().set_log_position(Some(log.appended().0))?;
+    progress.report_done();
     Ok(())
 }
 

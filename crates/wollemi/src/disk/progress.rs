@@ -14,6 +14,8 @@ pub struct Rebuilding {
     pub log: u64,
     /// Bytes of the log to replay in all.
     pub log_in_all: u64,
+    /// Whether the pool is complete, and in its place: only in the last report.
+    pub is_done: bool,
 }
 
 /// Called with the progress of a rebuild, by several threads.
@@ -39,6 +41,20 @@ impl Progress {
                 entries_in_all: self.entries_in_all,
                 log: self.log.load(Relaxed),
                 log_in_all: self.log_in_all,
+                is_done: false,
+            });
+        }
+    }
+
+    /// Reports that the rebuilt pool is in its place.
+    pub fn report_done(&self) {
+        if let Some(report) = &self.report {
+            report(&Rebuilding {
+                entries: self.entries_in_all,
+                entries_in_all: self.entries_in_all,
+                log: self.log_in_all,
+                log_in_all: self.log_in_all,
+                is_done: true,
             });
         }
     }

@@ -28,7 +28,8 @@ impl WithIndex for Built {
     fn with<I: Index + 'static>(self, _: I) {}
 }
 
-/// Fills the empty pool of `store` with the database's content at the log's end.
+/// Fills the empty pool of `store` with the database's content at the log's end. The caller reports that it is done,
+/// once the pool is in its place.
 ///
 /// # Errors
 ///
@@ -39,7 +40,7 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
     manifest: &Manifest,
     store: &Store<M>,
     settings: &Settings,
-) -> Result<(), Error> {
+) -> Result<Progress, Error> {
     let from = Lsn(manifest.from);
     let until = log.found_end().max(from);
     let progress = Progress {
@@ -83,10 +84,7 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
         }
     }
     replay(store, log, end, Some((&progress, from)), &gone)?;
-    progress.entries.store(progress.entries_in_all, Relaxed);
-    progress.log.store(progress.log_in_all, Relaxed);
-    progress.report();
-    Ok(())
+    Ok(progress)
 }
 
 /// Files of a checkpoint that a rebuild opens at once, unless one thread alone needs more. A process may have a

@@ -7,8 +7,9 @@ use pmem::{Hardware, Pool, PoolOptions};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wollemi::{Action, Db, Durability, Edit, Error, IndexError, IndexKind, MAX_VALUE};
+use wollemi::{Action, Db, Durability, Edit, Error, IndexError, IndexKind, MAX_VALUE, Rebuilding};
 
 type Truth = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -154,6 +155,36 @@ fn a_long_record_waits_for_room() -> Result<(), Error> {
     for _ in 0..4 {
         put(limit * 11 / 16)?;
     }
+    Ok(())
+}
+
+/// The last report of a rebuild, and no other, says that it is done; then the pool is in its place, and complete.
+#[test]
+fn a_rebuild_is_done_when_the_pool_is_in_its_place() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    db.map("m")?.upsert("key", "value")?;
+    db.checkpoint(true)?;
+    db.map("m")?.upsert("later", "value")?;
+    let left = place.cut();
+    let (path, reports) = (left.path.clone(), Arc::new(Mutex::new(Vec::new())));
+    let seen = reports.clone();
+    let report = move |done: &Rebuilding| {
+        let seen = &mut *seen.lock().expect("no panic");
+        seen.push((*done, path.exists()));
+    };
+    drop(crate::options().on_rebuild(report).open(&left.path)?);
+    let reports = reports.lock().expect("no panic");
+    let (last, earlier) = reports.split_last().expect("there are reports");
+    assert!(last.0.is_done && last.1, "{reports:?}");
+    assert_eq!(
+        (last.0.entries, last.0.log),
+        (last.0.entries_in_all, last.0.log_in_all)
+    );
+    assert!(
+        earlier.iter().all(|(done, is_there)| !done.is_done && !is_there),
+        "{reports:?}"
+    );
     Ok(())
 }
 
