@@ -146,8 +146,11 @@ pub fn one(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Error> {
 
 fn tcp(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<Bound>)> {
     if address.port() != 0 {
-        // With `SO_REUSEPORT` the sockets would also share the port with another server; this socket detects one.
-        drop(TcpListener::bind(address)?);
+        // With `SO_REUSEPORT` the sockets would also share the port with another server; this socket detects one. It
+        // does not listen: a client that connected to it would be reset.
+        let probe = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        probe.set_reuse_address(true)?;
+        probe.bind(&address.into())?;
     }
     let mut address = address;
     let mut sockets = Vec::new();
@@ -269,4 +272,50 @@ pub fn poll_take(
         }
     }
     Poll::Ready(Ok(Some(bytes.len() - before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpStream};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// A client that connects while a server begins to listen is accepted; its connection is not reset.
+    #[test]
+    fn the_first_connection_is_accepted() {
+        // Few attempts meet the moment at which a socket that listens and is dropped again would be there.
+        for _ in 0..1000 {
+            let (address, socket) = one((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+            drop(socket);
+            let (refused, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+            let connect = || {
+                while !ended.load(Ordering::Relaxed) {
+                    match TcpStream::connect_timeout(&address, PATIENCE) {
+                        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                        connected => return connected.map(Some),
+                    }
+                    refused.store(true, Ordering::Relaxed);
+                }
+                Ok(None)
+            };
+            std::thread::scope(|scope| {
+                let client = scope.spawn(connect);
+                while !refused.load(Ordering::Relaxed) && !client.is_finished() {}
+                let bound = tcp(address, 1);
+                let Ok((_, sockets)) = &bound else {
+                    // Another process took the port, or the client connected to itself.
+                    ended.store(true, Ordering::Relaxed);
+                    return;
+                };
+                let [Bound::Tcp(listener)] = &sockets[..] else {
+                    panic!("a TCP socket for the worker");
+                };
+                let connected = client.join().expect("no panic");
+                let _connection = connected.expect("accepted").expect("a server listens");
+                listener.accept().expect("the client's connection");
+            });
+        }
+    }
 }
