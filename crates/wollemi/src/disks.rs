@@ -59,6 +59,6 @@ impl OnDisk {
             has_threads: self.has_threads,
             ..self.options.settings()
         };
-        attach(pool, disk, manifest, &settings, Instant::now())
+        attach(pool, disk, manifest, &settings, Instant::now(), None)
     }
 }

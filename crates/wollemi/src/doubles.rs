@@ -36,7 +36,7 @@ impl Options {
     pub fn create_on_disk(&self, path: impl AsRef<Path>, disk: Arc<impl Disk>) -> Result<Db, Error> {
         let settings = self.settings();
         let pool = Pool::create(path.as_ref(), &settings.pool, Hardware::detect())?;
-        opening::attach(pool, disk, None, &settings, Instant::now())
+        opening::attach(pool, disk, None, &settings, Instant::now(), None)
     }
 }
 

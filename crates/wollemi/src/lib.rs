@@ -116,7 +116,7 @@ pub use read::reader::{Range, Reader};
 pub use read::snapshot::{Snapshot, View, ViewIter};
 pub use read::walk::{Swept, Walked};
 pub use report::{
-    Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats,
+    Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Rebuilt, Recovery, RecoveryState, Space, Stats,
 };
 pub use txn::batch::Batch;
 pub use txn::cursor::TransactionCursor;

@@ -66,6 +66,17 @@ pub struct Checkpoint {
     pub from: u64,
 }
 
+/// What an opening rebuilt a pool from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rebuilt {
+    /// Entries of the checkpoint; removed keys count.
+    pub entries: u64,
+    /// Bytes of the log.
+    pub log: u64,
+    /// Duration of the rebuild, in seconds.
+    pub seconds: f64,
+}
+
 /// The log of a database of level `disk`, and its checkpoints.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LogStats {
@@ -102,6 +113,8 @@ pub struct LogStats {
     pub room_wait_seconds: f64,
     /// Why the log has failed, if it has: all writes fail until the database is reopened.
     pub failure: Option<String>,
+    /// The rebuild with which the opening began, if the pool had been lost.
+    pub rebuilt: Option<Rebuilt>,
     /// The log position at which replay begins after a loss of power.
     pub replayed_from: u64,
     /// Checkpoints taken since the opening.

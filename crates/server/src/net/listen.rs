@@ -302,7 +302,9 @@ mod tests {
             };
             std::thread::scope(|scope| {
                 let client = scope.spawn(connect);
-                while !refused.load(Ordering::Relaxed) && !client.is_finished() {}
+                while !refused.load(Ordering::Relaxed) && !client.is_finished() {
+                    std::hint::spin_loop();
+                }
                 let bound = tcp(address, 1);
                 let Ok((_, sockets)) = &bound else {
                     // Another process took the port, or the client connected to itself.

@@ -1,7 +1,7 @@
 //! Statistics and metrics of the log and the checkpoints of a pool of level `disk`.
 
 use crate::ops::metric::Metric;
-use wollemi::LogStats;
+use wollemi::{LogStats, Rebuilt};
 
 /// A histogram since the start.
 pub struct Histogram {
@@ -32,6 +32,13 @@ pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
         ),
         ("checkpoint_status", status(&log.checkpoint_failure)),
     ];
+    if let Some(rebuilt) = &log.rebuilt {
+        lines.extend([
+            ("rebuild_entries", rebuilt.entries.to_string()),
+            ("rebuild_log_bytes", rebuilt.log.to_string()),
+            ("rebuild_seconds", format!("{:.6}", rebuilt.seconds)),
+        ]);
+    }
     lines.extend(log.failure.clone().map(|why| ("log_failure", on_one_line(&why))));
     lines
 }
@@ -55,7 +62,9 @@ fn on_one_line(text: &str) -> String {
 /// Returns the counters and gauges.
 pub fn metrics(log: &LogStats) -> impl Iterator<Item = Metric> + use<> {
     let all = log_metrics(log).into_iter();
+    let rebuilt = log.rebuilt.as_ref().map(rebuild_metrics);
     all.chain(checkpoint_metrics(log))
+        .chain(rebuilt.into_iter().flatten())
 }
 
 fn is(condition: bool) -> f64 {
@@ -140,6 +149,27 @@ fn checkpoint_metrics(log: &LogStats) -> [Metric; 5] {
     .map(|(name, help, value)| Metric::new(name, help, value))
 }
 
+fn rebuild_metrics(rebuilt: &Rebuilt) -> [Metric; 3] {
+    [
+        (
+            "wollemi_rebuild_entries",
+            "Entries of the checkpoint from which the start rebuilt the pool.",
+            rebuilt.entries as f64,
+        ),
+        (
+            "wollemi_rebuild_log_bytes",
+            "Bytes of the log from which the start rebuilt the pool.",
+            rebuilt.log as f64,
+        ),
+        (
+            "wollemi_rebuild_seconds",
+            "How long the rebuild took.",
+            rebuilt.seconds,
+        ),
+    ]
+    .map(|(name, help, value)| Metric::new(name, help, value))
+}
+
 /// Returns the histograms.
 pub fn histograms(log: &LogStats) -> [Histogram; 2] {
     [
@@ -188,6 +218,30 @@ mod tests {
         assert!(lines(&log).contains(&("log_unsynced_bytes", "0".to_owned())));
         let unsynced = metrics(&log).find(|metric| metric.name == "wollemi_log_unsynced_bytes");
         assert_eq!(unsynced.map(|metric| metric.value), Some(0.0));
+    }
+
+    /// Only a start that rebuilt the pool tells of a rebuild.
+    #[test]
+    fn rebuilds_are_told() {
+        let told = |log: &LogStats| {
+            let metrics: Vec<_> = metrics(log)
+                .filter(|metric| metric.name.starts_with("wollemi_rebuild_"))
+                .map(|metric| metric.value)
+                .collect();
+            let lines = lines(log)
+                .into_iter()
+                .filter(|(name, _)| name.starts_with("rebuild_"));
+            (metrics, lines.map(|(_, value)| value).collect::<Vec<_>>())
+        };
+        let mut log = LogStats::default();
+        assert_eq!(told(&log), (vec![], vec![]));
+        log.rebuilt = Some(Rebuilt {
+            entries: 3,
+            log: 512,
+            seconds: 0.25,
+        });
+        let values = ["3", "512", "0.250000"].map(str::to_owned).to_vec();
+        assert_eq!(told(&log), (vec![3.0, 512.0, 0.25], values));
     }
 
     /// A histogram's buckets add up to all counts, and each has the bound that its counts are below.

@@ -11,7 +11,7 @@ use crate::db::{Keeper, Maps};
 use crate::disk::beside;
 use crate::disk::checkpoint::Checkpoints;
 use crate::files_error::FilesError;
-use crate::report::{Checkpoint, LogStats};
+use crate::report::{Checkpoint, LogStats, Rebuilt};
 use crate::write::traffic::Alive;
 use crate::{Error, Media};
 use log::{Disk, Log, Syncer};
@@ -45,6 +45,8 @@ pub(crate) struct KeeperState<D: Disk, M: Media> {
     pub checkpoints: Checkpoints<D>,
     pub maps: Maps<M>,
     pub limit: u64,
+    /// The rebuild with which the opening began.
+    pub rebuilt: Option<Rebuilt>,
     bell: Arc<Bell>,
     last: Mutex<Last>,
 }
@@ -181,6 +183,7 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
         checkpoints: Checkpoints<D>,
         maps: Maps<M>,
         limit: u64,
+        rebuilt: Option<Rebuilt>,
         bell: Arc<Bell>,
     ) -> Arc<KeeperState<D, M>> {
         Arc::new(KeeperState {
@@ -188,6 +191,7 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
             checkpoints,
             maps,
             limit,
+            rebuilt,
             bell,
             last: Mutex::new(Last {
                 taken: 0,
@@ -387,6 +391,7 @@ impl<D: Disk, M: Media> Keeper for Threads<D, M> {
             is_checkpointing: last.running > 0,
             seconds_since_checkpoint: last.at.elapsed().as_secs_f64(),
             checkpoint_failure: last.failure.clone(),
+            rebuilt: self.shared.rebuilt,
             replayed_from: self.shared.checkpoints.from(),
             ..LogStats::of(&self.shared.log.stats())
         }

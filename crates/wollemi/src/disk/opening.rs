@@ -21,6 +21,7 @@ use crate::disk::rebuild::rebuild;
 use crate::disk::replay::catch_up;
 use crate::disk::settings::Settings;
 use crate::files_error::FilesError;
+use crate::report::Rebuilt;
 use crate::write::journal::{Journal, ROOM_TIMEOUT};
 use crate::write::store::Store;
 use crate::{Db, Error, Hardware, Media};
@@ -69,6 +70,7 @@ fn open_beside<M: Media>(
     let started = Instant::now();
     let disk = Arc::new(directory);
     let mut manifest = Manifest::load(&*disk)?;
+    let mut rebuilt = None;
     if manifest.is_none() {
         // An earlier process may have created the directory, and ended before it had synced the name.
         disk.sync_name().map_err(FilesError::from)?;
@@ -114,11 +116,11 @@ fn open_beside<M: Media>(
         (Found::Lost { .. }, None) => return Err(without_checkpoint(path)),
         (Found::Lost { uuid, page_size, .. }, Some(manifest)) => {
             refuse_foreign(manifest, uuid)?;
-            remake(path, settings, page_size, &disk, manifest)?;
+            rebuilt = Some(remake(path, settings, page_size, &disk, manifest)?);
             Pool::open(path, &settings.pool, media)?
         }
         (Found::Nothing, Some(manifest)) => {
-            remake(path, settings, settings.pool.page_size, &disk, manifest)?;
+            rebuilt = Some(remake(path, settings, settings.pool.page_size, &disk, manifest)?);
             Pool::open(path, &settings.pool, media)?
         }
     };
@@ -138,7 +140,7 @@ fn open_beside<M: Media>(
     if pool.log_position().is_some() && manifest.is_none() {
         return Err(without_checkpoint(path));
     }
-    attach(pool, disk, manifest, settings, started)
+    attach(pool, disk, manifest, settings, started, rebuilt)
 }
 
 /// Refuses to create a pool beside the files of a database that has held data and lacks its pool and its manifest.
@@ -218,15 +220,17 @@ fn stay_as_left<M: Media>(pool: &Pool<M>) {
     pool.leave_unclosed(pool.log_position().is_some() && pool.last_shutdown() != LastShutdown::Clean);
 }
 
-/// Opens the database in a pool, with its log and its checkpoint on a disk.
+/// Opens the database in a pool, which may just have been rebuilt, with its log and its checkpoint on a disk.
 pub(crate) fn attach<M: Media, D: Disk>(
     pool: Pool<M>,
     disk: Arc<D>,
     manifest: Option<Manifest>,
     settings: &Settings,
     started: Instant,
+    rebuilt: Option<Rebuilt>,
 ) -> Result<Db<M>, Error> {
-    let (uuid, mut position, mut manifest) = (pool.uuid(), pool.log_position(), manifest);
+    let (uuid, mut position) = (pool.uuid(), pool.log_position());
+    let (mut manifest, mut rebuilt) = (manifest, rebuilt);
     let is_new = pool.last_shutdown() == LastShutdown::New;
     if is_new && position.is_none() && manifest.is_none() {
         left_over(&*disk)?;
@@ -268,7 +272,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
         (None, Some(manifest)) if is_new => {
             manifest.settle(&*disk)?;
             let log = open_log(&disk, &manifest, manifest.from, settings)?;
-            refill(&*disk, &log, &manifest, &maps.store, settings)?;
+            rebuilt = Some(refill(&*disk, &log, &manifest, &maps.store, settings)?);
             let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             (log, checkpoints)
@@ -294,7 +298,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
             (log, checkpoints)
         }
     };
-    let shared = KeeperState::new(log, checkpoints, maps.clone(), settings.log.limit, bell);
+    let shared = KeeperState::new(log, checkpoints, maps.clone(), settings.log.limit, rebuilt, bell);
     maps.note_position(&shared.log)?;
     maps.store.heap.pool().leave_unclosed(true);
     let sync_within = settings.has_threads.then_some(settings.sync_within);
@@ -315,7 +319,7 @@ fn remake(
     page_size: u64,
     disk: &Arc<Directory>,
     manifest: &Manifest,
-) -> Result<(), Error> {
+) -> Result<Rebuilt, Error> {
     let options = PoolOptions {
         uuid: Some(Uuid::from_u128(manifest.uuid)),
         page_size,
@@ -341,7 +345,7 @@ fn remake_as(
     disk: &Arc<Directory>,
     log: &Log<Directory>,
     manifest: &Manifest,
-) -> Result<(), Error> {
+) -> Result<Rebuilt, Error> {
     let pool = Pool::create(new, options, Hardware::detect())?;
     // Set before the file holds data. If the old pool is missing, the permissions are those of the directory beside it.
     let access = Permissions::of(path)
@@ -357,8 +361,7 @@ fn remake_as(
     close(store)?;
     std::fs::rename(new, path).map_err(|error| failed(new, "rename", error))?;
     sync_folder(path).map_err(|error| failed(path, "fsync of the folder", error))?;
-    progress.report_done();
-    Ok(())
+    Ok(progress.report_done())
 }
 
 /// Creates the maps of an empty pool from the checkpoint and the log.
@@ -368,11 +371,10 @@ fn refill<M: Media, D: Disk>(
     manifest: &Manifest,
     store: &Store<M>,
     settings: &Settings,
-) -> Result<(), Error> {
+) -> Result<Rebuilt, Error> {
     let progress = rebuild(disk, log, manifest, store, settings)?;
     store.heap.pool().set_log_position(Some(log.appended().0))?;
-    progress.report_done();
-    Ok(())
+    Ok(progress.report_done())
 }
 
 /// Closes the pool of a store of which this is the only handle.

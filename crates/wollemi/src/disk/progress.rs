@@ -1,7 +1,9 @@
 //! The progress of a rebuild, and its reports.
 
+use crate::report::Rebuilt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
 /// Progress of a rebuild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -31,6 +33,7 @@ pub(crate) struct Progress {
     pub entries_in_all: u64,
     pub log_in_all: u64,
     pub report: Option<OnRebuild>,
+    pub begun: Instant,
 }
 
 impl Progress {
@@ -47,7 +50,7 @@ impl Progress {
     }
 
     /// Reports that the rebuilt pool is in its place.
-    pub fn report_done(&self) {
+    pub fn report_done(&self) -> Rebuilt {
         if let Some(report) = &self.report {
             report(&Rebuilding {
                 entries: self.entries_in_all,
@@ -56,6 +59,11 @@ impl Progress {
                 log_in_all: self.log_in_all,
                 is_done: true,
             });
+        }
+        Rebuilt {
+            entries: self.entries_in_all,
+            log: self.log_in_all,
+            seconds: self.begun.elapsed().as_secs_f64(),
         }
     }
 }

@@ -17,6 +17,7 @@ use index::{Index, Order, Parts};
 use log::{Disk, Log, Lsn};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
 /// Bytes of the log between two progress reports.
 const LOG_STRIDE: u64 = 1 << 20;
@@ -49,6 +50,7 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
         entries_in_all: manifest.runs().map(|run| run.entries).sum(),
         log_in_all: until.0 - from.0,
         report: settings.on_rebuild.clone(),
+        begun: Instant::now(),
     };
     progress.report();
     let mut reported = 0;

@@ -86,7 +86,7 @@ fn open_on<M: Media, D: Disk>(disk: D, media: M, max_size: u64) -> Db<M> {
     let disk = Arc::new(disk);
     let manifest = Manifest::load(&*disk).expect("sound");
     let pool = Pool::anonymous(&settings.pool, media).expect("memory");
-    attach(pool, disk, manifest, &settings, Instant::now()).expect("it opens")
+    attach(pool, disk, manifest, &settings, Instant::now(), None).expect("it opens")
 }
 
 fn open<M: Media>(path: &Path, media: M) -> Db<M> {

@@ -60,6 +60,10 @@ pub struct Expiring {
 pub type WithLife = (Vec<u8>, Option<Duration>);
 
 /// Returns the milliseconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "expiry times have to survive restarts of the machine"
+)]
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

@@ -173,7 +173,8 @@ fn a_rebuild_is_done_when_the_pool_is_in_its_place() -> Result<(), Error> {
         let seen = &mut *seen.lock().expect("no panic");
         seen.push((*done, path.exists()));
     };
-    drop(crate::options().on_rebuild(report).open(&left.path)?);
+    let db = crate::options().on_rebuild(report).open(&left.path)?;
+    let rebuilt = db.stats()?.log.expect("a log").rebuilt.expect("a rebuild");
     let reports = reports.lock().expect("no panic");
     let (last, earlier) = reports.split_last().expect("there are reports");
     assert!(last.0.is_done && last.1, "{reports:?}");
@@ -181,6 +182,11 @@ fn a_rebuild_is_done_when_the_pool_is_in_its_place() -> Result<(), Error> {
         (last.0.entries, last.0.log),
         (last.0.entries_in_all, last.0.log_in_all)
     );
+    assert_eq!((rebuilt.entries, rebuilt.log), (last.0.entries, last.0.log));
+    drop(db);
+    // The next opening finds a pool.
+    let db = crate::options().open(&left.path)?;
+    assert_eq!(db.stats()?.log.expect("a log").rebuilt, None);
     assert!(
         earlier.iter().all(|(done, is_there)| !done.is_done && !is_there),
         "{reports:?}"
