@@ -5,7 +5,8 @@
 //! G2 Records appended while it syncs belong to the next group, whose threads wait on the other condition variable.
 //!    When the leader is done, it wakes all of its own group, and one of the next group to lead it. (After a sync of
 //!    the full segments alone, one of its own group may lead instead.)
-//! G3 A failed sync is not repeated: the log has failed, and `durable` stays.
+//! G3 A failed sync is not repeated: the log has failed, and `durable` stays. A thread that finds the log failed, by a
+//!    sync or otherwise, wakes all that wait, since none of them can lead.
 
 use crate::group::State;
 use crate::lock::lock;
@@ -85,7 +86,12 @@ impl<D: Disk> Log<D> {
         let mut state = lock(&self.group.state);
         state.waits += 1;
         while self.durable() < lsn {
-            self.check_failed()?;
+            if let Err(failed) = self.check_failed() {
+                // If it was not a sync that failed, the leader has woken one thread of the next group only: this one,
+                // which does not lead.
+                self.group.wake_all();
+                return Err(failed);
+            }
             state = match state.syncing {
                 None => {
                     led = true;

@@ -38,6 +38,11 @@ impl Group {
         stats.group_sizes = state.group_sizes;
     }
 
+    /// Wakes all waiting threads. The caller holds the lock of the state.
+    pub(crate) fn wake_all(&self) {
+        self.turns.iter().for_each(Condvar::notify_all);
+    }
+
     pub(crate) fn wait<'g>(&'g self, turn: usize, state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
         self.turns[turn]
             .wait(state)

@@ -10,9 +10,10 @@
 //! I4 The files are on a disk: a directory on a memory file system is refused.
 //!
 //! Not here: the peers (`peers::kept`), the bound (`raw`), the parts (`writes`, `levels`, `upkeep`, `server`,
-//! `restart`), the output (`report`).
+//! `restart`), Redis in the latter (`loading`), the output (`report`).
 
 mod levels;
+mod loading;
 mod ours;
 mod pairs;
 mod raw;
@@ -146,7 +147,7 @@ pub fn run(args: &DurableArgs) -> Result<(), Error> {
                 Part::Levels => levels::run(&plan, &progress)?,
                 Part::Upkeep => upkeep::run(&plan, &progress)?,
                 Part::Server => server::run(args, &plan, &progress)?,
-                Part::Restart => restart::run(&plan, &progress)?,
+                Part::Restart => restart::run(args, &plan, &progress)?,
             });
         }
     }

@@ -4,11 +4,14 @@
 //! key, and is killed with the directory open. The time runs from the start of that child to its answer. After a *kill*
 //! the files are in the page cache. To simulate the loss of *power* they are evicted from it, and our pool is removed,
 //! so that it is rebuilt from the checkpoint and the log; a real power cut leaves a pool that the opening ignores.
+//!
+//! Redis is a process of its own instead: it is started, asked, and killed.
 
+use super::loading::{Persistence, Redis};
 use super::ours::{self, LOAD_BATCH, Ours};
 use super::pairs::Shape;
 use super::report::Record;
-use super::{Plan, ours::POOL};
+use super::{DurableArgs, Plan, ours::POOL};
 use crate::Error;
 use crate::child::{self, Child};
 use crate::peers::kept::SyncedStore;
@@ -19,7 +22,7 @@ use crate::turns::order;
 use rustix::fs::{Advice, fadvise};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wollemi::Level;
 
 const FILL: &str = "fill";
@@ -31,7 +34,7 @@ const ANSWERED: &str = "answered";
 const AFTER: [&str; 2] = ["kill", "power"];
 
 /// Measures both shapes.
-pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
+pub fn run(args: &DurableArgs, plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     let mut records = Vec::new();
     for (key, value, keys) in [(8, 8, plan.restart_keys), (16, 100, plan.restart_keys / 2)] {
         let shape = Shape {
@@ -39,42 +42,56 @@ pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
             value,
             seed: plan.seed,
         };
-        records.extend(restart(plan, progress, shape, keys)?);
+        records.extend(restart(args, plan, progress, shape, keys)?);
     }
     Ok(records)
 }
 
 /// Fills every engine, then opens each in turn, round by round.
-fn restart(plan: &Plan, progress: &Progress, shape: Shape, keys: usize) -> Result<Vec<Record>, Error> {
-    let peers = SYNCING.iter().map(|peer| peer.name);
-    let engines: Vec<&str> = std::iter::once(ours::NAME).chain(peers).collect();
+fn restart(
+    args: &DurableArgs,
+    plan: &Plan,
+    progress: &Progress,
+    shape: Shape,
+    keys: usize,
+) -> Result<Vec<Record>, Error> {
+    let mut records = Vec::new();
+    let mut engines = vec![Engine::Embedded(ours::NAME)];
+    engines.extend(SYNCING.iter().map(|peer| Engine::Embedded(peer.name)));
+    engines.extend([Persistence::Aof, Persistence::Rdb].map(Engine::Redis));
     let mut places = Vec::new();
-    for engine in &engines {
+    let mut filled = Vec::new();
+    for engine in engines {
+        let name = engine.name();
         progress.say(format_args!(
-            "filling {engine}, {keys} pairs of {} and {} bytes",
+            "filling {name}, {keys} pairs of {} and {} bytes",
             shape.key, shape.value
         ));
-        let place = plan.place(&format!("restart {engine} {}", shape.key))?;
-        Child::start(role(FILL, engine, &place, shape, keys), FILLED)?.kill()?;
-        places.push(place);
+        let place = plan.place(&format!("restart {name} {}", shape.key))?;
+        if engine.fill(args, &place, shape, keys)? {
+            places.push(place);
+            filled.push(engine);
+        } else {
+            let why = "no such program (--redis)";
+            records.push(Record::LeftOut { what: name, why });
+        }
     }
+    let engines = filled;
     let mut times: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
     for round in 0..plan.rounds {
         for (after, what) in AFTER.into_iter().enumerate() {
             for side in order(round, engines.len()) {
                 let (engine, place) = (engines[side], &places[side]);
+                let name = engine.name();
                 progress.say(format_args!(
-                    "{engine}, {keys} pairs, after {what}, round {} of {}",
+                    "{name}, {keys} pairs, after {what}, round {} of {}",
                     round + 1,
                     plan.rounds
                 ));
                 if what == "power" {
                     lose_power(place)?;
                 }
-                let start = Instant::now();
-                let child = Child::start(role(ASK, engine, place, shape, keys), ANSWERED)?;
-                let ms = start.elapsed().as_secs_f64() * 1e3;
-                child.kill()?;
+                let ms = engine.first_answer(args, place, shape, keys)?.as_secs_f64() * 1e3;
                 times.entry((after, side)).or_default().push(ms);
             }
         }
@@ -83,9 +100,9 @@ fn restart(plan: &Plan, progress: &Progress, shape: Shape, keys: usize) -> Resul
         .iter()
         .try_for_each(std::fs::remove_dir_all)
         .map_err(Error::Directory)?;
-    let records = times.iter().filter_map(|(&(after, side), times)| {
+    let figures = times.iter().filter_map(|(&(after, side), times)| {
         Some(Record::Restart {
-            engine: engines[side],
+            engine: engines[side].name(),
             after: AFTER[after],
             pairs: keys,
             key: shape.key,
@@ -93,7 +110,64 @@ fn restart(plan: &Plan, progress: &Progress, shape: Shape, keys: usize) -> Resul
             first_get_ms: Summary::of(times.iter().copied())?,
         })
     });
-    Ok(records.collect())
+    records.extend(figures);
+    Ok(records)
+}
+
+/// What is filled and opened.
+#[derive(Clone, Copy)]
+enum Engine {
+    /// An engine in a child process: ours, or the peer with this name.
+    Embedded(&'static str),
+    Redis(Persistence),
+}
+
+impl Engine {
+    fn name(self) -> &'static str {
+        match self {
+            Engine::Embedded(name) => name,
+            Engine::Redis(persistence) => persistence.name(),
+        }
+    }
+
+    /// Fills the directory and kills the process. Returns false if the program is not installed.
+    fn fill(self, args: &DurableArgs, place: &Path, shape: Shape, keys: usize) -> Result<bool, Error> {
+        match self {
+            Engine::Embedded(name) => {
+                Child::start(role(FILL, name, place, shape, keys), FILLED)?.kill()?;
+                Ok(true)
+            }
+            Engine::Redis(persistence) => match Redis::start(persistence, &args.redis, place)? {
+                Some(mut redis) => redis.fill(persistence, shape, keys).map(|()| true),
+                None => Ok(false),
+            },
+        }
+    }
+
+    /// Starts the process, and returns the time until it has answered; kills it.
+    fn first_answer(
+        self,
+        args: &DurableArgs,
+        place: &Path,
+        shape: Shape,
+        keys: usize,
+    ) -> Result<Duration, Error> {
+        let start = Instant::now();
+        match self {
+            Engine::Embedded(name) => {
+                let child = Child::start(role(ASK, name, place, shape, keys), ANSWERED)?;
+                let time = start.elapsed();
+                child.kill()?;
+                Ok(time)
+            }
+            Engine::Redis(persistence) => {
+                let started = Redis::start(persistence, &args.redis, place)?;
+                let mut redis = started.ok_or_else(|| Error::Wrong("Redis was removed".into()))?;
+                check_some(self.name(), keys, shape, |key| redis.get(key))?;
+                Ok(start.elapsed())
+            }
+        }
+    }
 }
 
 /// Returns the arguments of the child process.
@@ -161,7 +235,19 @@ pub fn run_child(role: &[String], seed: u64) -> Result<(), Error> {
     answer(role, engine, &*database, shape, keys)
 }
 
-/// Looks up a key in the middle, then the first and the last, and reports the answer.
+/// Looks up a key in the middle, then the first and the last.
+fn check_some(
+    engine: &str,
+    keys: usize,
+    shape: Shape,
+    mut get: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, Error>,
+) -> Result<(), Error> {
+    let keys = keys as u64;
+    let mut numbers = [keys / 2, 0, keys - 1].into_iter();
+    numbers.try_for_each(|number| shape.check(engine, number, get(&shape.key(number))?.as_deref()))
+}
+
+/// Looks up some keys, and reports the answer.
 fn answer(
     role: &str,
     engine: &str,
@@ -169,9 +255,7 @@ fn answer(
     shape: Shape,
     keys: usize,
 ) -> Result<(), Error> {
-    let ask = |number: u64| shape.check(engine, number, database.get(&shape.key(number))?.as_deref());
-    ask(keys as u64 / 2)?;
-    [0, keys as u64 - 1].into_iter().try_for_each(ask)?;
+    check_some(engine, keys, shape, |key| database.get(key))?;
     child::ready(if role == FILL { FILLED } else { ANSWERED })?;
     child::wait_for_end()
 }

@@ -8,6 +8,8 @@ use std::sync::Mutex;
 struct Remembering {
     records: Mutex<Vec<String>>,
     is_full: AtomicBool,
+    /// Whether the next record reaches its limit.
+    is_nearly_full: AtomicBool,
     waits: Mutex<Vec<Duration>>,
 }
 
@@ -19,6 +21,7 @@ impl AnyLog for Remembering {
                 needed: 100,
             });
         }
+        self.is_full.fetch_or(self.is_nearly_full.load(Relaxed), Relaxed);
         self.append_beyond_limit(changes)
     }
     fn append_beyond_limit(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error> {
@@ -140,6 +143,28 @@ fn full_log_accepts_undo_record() {
     };
     let records = log.records.lock().expect("no panic");
     assert_eq!(records.last(), Some(&format!("{removed:?}")));
+}
+
+/// A map that cannot be created has no record of its creation alone in the log, even if that record has filled the log.
+#[test]
+fn full_log_accepts_record_of_refused_map() {
+    let db = crate::Db::anonymous().expect("memory");
+    let log = Arc::new(Remembering::default());
+    let journal = Arc::new(journal_of(&log));
+    let attached = db.inner.maps.store.traffic.journal.get_or_init(|| journal.clone());
+    assert!(Arc::ptr_eq(attached, &journal));
+    log.is_nearly_full.store(true, Relaxed);
+    let refused = (0..).find_map(|n: u32| {
+        log.is_full.store(false, Relaxed);
+        let name = n.to_string();
+        db.map(&name).err().map(|error| (name, error))
+    });
+    let Some((name, Error::Heap(heap::Error::TooManyRoots(_)))) = refused else {
+        panic!("{refused:?}");
+    };
+    let dropped = Change::MapDropped { map: &name };
+    let records = log.records.lock().expect("no panic");
+    assert_eq!(records.last(), Some(&format!("{dropped:?}")));
 }
 
 /// After one write has waited for room in vain, later ones are refused at once, until there is room.
