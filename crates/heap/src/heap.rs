@@ -21,6 +21,9 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, Weak};
 
+/// Epoch turns without effect after which the holders of guards are not waited for.
+const TURNS: usize = 8;
+
 /// Maximum number of lines of a chunk to prefetch.
 const LINES_AHEAD: usize = 4;
 
@@ -434,6 +437,17 @@ impl<M: Media> Inner<M> {
         Ok(self.space.start_of(first))
     }
 
+    /// Frees retired objects, as far as no guard protects them any more.
+    pub(crate) fn bring_back_retired(&self) {
+        let retired = || Arc::strong_count(&self.space) - 1;
+        let (mut least, mut idle) = (usize::MAX, 0);
+        while retired() > 0 && idle < TURNS {
+            crate::pin().flush();
+            idle = if retired() < least { 0 } else { idle + 1 };
+            least = least.min(retired());
+        }
+    }
+
     /// Retries before it reports that there is no room: once recovery has swept, if this thread may wait for that,
     /// and once retired objects can have been freed.
     fn retry_when_full<R>(&self, take: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
@@ -443,7 +457,7 @@ impl<M: Media> Inner<M> {
         }
         self.pool.media().comes_to("full: no pages");
         self.recovery.wait_for_room(self.pool.media());
-        crate::flush_retired();
+        self.bring_back_retired();
         loop {
             let running = self.recovery.is_running();
             let taken = take();

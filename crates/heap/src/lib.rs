@@ -92,7 +92,6 @@ pub use class::footprint;
 pub use course::{Progress, RecoveryStage, TracePause};
 pub use dram::{Swap, keep};
 pub use error::{Error, MayBeFull};
-pub(crate) use guard::flush_retired;
 pub use guard::{Guard, is_pinned, pin};
 pub use heap::Heap;
 pub use removed::Removed;

@@ -142,7 +142,7 @@ impl<M: Media> Heap<M> {
             return false;
         }
         self.inner.recovery.wait_ended(self.media());
-        crate::flush_retired();
+        self.inner.bring_back_retired();
         true
     }
 

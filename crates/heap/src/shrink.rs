@@ -11,7 +11,6 @@ use crate::Heap;
 use crate::page::{lock, lock_across};
 use pmem::{Media, pool};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Maximum number of bytes to give back in one file system call, but at least a page; these pages are not available
 /// meanwhile.
@@ -23,9 +22,6 @@ const LONG: u64 = 4 << 20;
 /// Free bytes that [`Heap::give_back_some`] leaves with blocks, besides an eighth of the pool.
 const SPARE: u64 = 64 << 20;
 
-/// Epoch turns without effect after which the holders of guards are not waited for.
-const TURNS: usize = 8;
-
 impl<M: Media> Heap<M> {
     /// Gives all free pages back to the file system, and the pool's space beyond its last page; returns the number of
     /// bytes. Complete only once recovery has ended and the free pages are known.
@@ -34,7 +30,7 @@ impl<M: Media> Heap<M> {
     ///
     /// If the file system fails.
     pub fn give_back_all(&self) -> Result<u64, pool::Error> {
-        self.bring_back_retired();
+        self.inner.bring_back_retired();
         Ok(self.give_back(1, u64::MAX)? + self.give_back_tail()?)
     }
 
@@ -54,17 +50,6 @@ impl<M: Media> Heap<M> {
             // SAFETY: these bytes belong to no page, and none is made of them while the lock is held.
             given += unsafe { inner.pool.give_back(start..end) }?;
             end = start;
-        }
-    }
-
-    /// Frees retired objects, as far as no guard protects them any more.
-    fn bring_back_retired(&self) {
-        let retired = || Arc::strong_count(&self.inner.space) - 1;
-        let (mut least, mut idle) = (usize::MAX, 0);
-        while retired() > 0 && idle < TURNS {
-            crate::pin().flush();
-            idle = if retired() < least { 0 } else { idle + 1 };
-            least = least.min(retired());
         }
     }
 

@@ -5,11 +5,14 @@ mod toy;
 use pmem::{Counting, Hardware, Media, Offset, PWord, Pool, PoolOptions, Purpose, persist_scope, persistent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use toy::{Random, seed, settle};
 use wollemi_heap::{Error, Heap, HeapStats, footprint, pin};
 
 const PAGE: u64 = 64 << 10;
+
+/// Upper bound on any wait for other threads; beyond it the test counts as hung.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 persistent! {
     struct Blob [size: 8] {
@@ -562,4 +565,36 @@ fn what_cannot_grow_keeps_its_last_pages() {
     assert!(matches!(two, Err(Error::Full { .. })), "{two:?}");
     allocate(&heap, one, 3).expect("a page is free");
     assert_adds_up(&heap, "after a growth that failed");
+}
+
+/// Allocates objects, and retires all of them under one guard.
+fn retire_together(heap: &Heap<Hardware>, count: usize) -> Result<(), Error> {
+    let objects: Result<Vec<_>, _> = (0..count).map(|_| allocate(heap, 64, 1)).collect();
+    let objects = objects?;
+    let guard = pin();
+    for offset in objects {
+        let len = footprint::<Blob>(64 - 8).unwrap();
+        // SAFETY: nothing has ever led to the object, and only this function uses it.
+        unsafe { heap.retire(&guard, offset, len) };
+    }
+    Ok(())
+}
+
+/// Threads that retire thousands of objects under each guard do not let the garbage grow.
+#[test]
+fn garbage_of_long_guards_is_freed() {
+    const TOGETHER: usize = 4000;
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let begin = Instant::now();
+    // Guards of other tests in this process may delay it.
+    loop {
+        for _ in 0..20 {
+            retire_together(&heap, TOGETHER).expect("room");
+        }
+        let retired = heap.stats().retired;
+        if retired < 10 * TOGETHER as u64 {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{retired} objects wait to be freed");
+    }
 }
