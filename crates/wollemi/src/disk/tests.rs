@@ -1,5 +1,7 @@
 //! Checkpoints during the steps of other threads, reads beside a sync, and writes that fail.
 
+mod undone;
+
 use super::keeper::REPLAYED;
 use super::manifest::Manifest;
 use super::opening::{attach, open_log};
@@ -654,46 +656,6 @@ fn what_fails_is_undone_in_the_log() {
     }
     assert!(refused > 100, "{refused}");
     assert_eq!(contents(&left(files.path()).1), contents(&db));
-}
-
-/// A write that found no room is reported as refused only once the record that undoes it is durable: if only its first
-/// record survived a loss of power, the write would be applied.
-#[test]
-fn what_fails_is_undone_durably() {
-    let (files, held) = (folder(), Held::default());
-    let directory = Directory::open(files.path()).expect("a directory");
-    let db = open_on(Slow(directory, held.clone(), ""), Hardware::detect(), 1 << 20);
-    let map = db.map("map").expect("room");
-    let is_refused = |i: &u32| map.upsert(i.to_be_bytes(), [1; 3000]).is_err();
-    // Guards of other tests may hold space back, which a second try can use.
-    let full = (0..400u32).find(|i| {
-        is_refused(i) && {
-            while db.store().heap.stats().retired > 0 {
-                heap::pin().flush();
-                std::thread::yield_now();
-            }
-            is_refused(i)
-        }
-    });
-    let full = full.expect("at last").to_be_bytes();
-    let commit = || {
-        let mut batch = db.batch();
-        batch.upsert(&map, full, [2; 3000]);
-        batch.commit().map(|_| ())
-    };
-    let writes: [&(dyn Fn() -> Result<(), Error> + Sync); 2] = [&|| map.upsert(full, [2; 3000]), &commit];
-    for (number, write) in writes.into_iter().enumerate() {
-        let _hold = Hold::new(&held);
-        std::thread::scope(|scope| {
-            let (sender, results) = mpsc::channel();
-            scope.spawn(move || sender.send(write()));
-            let early = results.recv_timeout(MOMENT);
-            held.hold(false);
-            assert!(early.is_err(), "write {number} has returned early: {early:?}");
-            let refused = results.recv().expect("it ends").expect_err("no room");
-            assert!(refused.to_string().contains("no room"), "{refused}");
-        });
-    }
 }
 
 /// An index that a caller keeps also keeps the database's threads alive: what is written to it becomes durable.

@@ -57,7 +57,6 @@
 
 use crate::write::active::Entered;
 use crate::write::gate::Gate;
-use crate::write::journal::may_be_undone;
 use crate::write::map_index::{KeyState, MapIndex, Plan, Points, RangeRead, Recording, make};
 use crate::write::reads::AnnouncedReads;
 use crate::write::slots::Slot;
@@ -141,16 +140,10 @@ impl<M: Media> Store<M> {
         keys.try_for_each(|key| self.check_key(key))?;
         #[cfg(feature = "doubles")]
         self.traffic.doubles.before_commit()?;
-        let try_commit = || self.heap.with_room(|| self.try_commit(plan));
-        let committed = self.traffic.with_log_room(try_commit);
-        match &committed {
-            Err(Error::Heap(_) | Error::Unfinished(_)) => self.traffic.settle_appended()?,
-            Err(Error::Index(error)) if may_be_undone(error) => self.traffic.settle_appended()?,
-            _ => {}
-        }
-        let committed = committed?;
+        let committed = self.write_with_room(|| self.try_commit(plan), |&committed| committed)?;
         if committed {
             plan.changes.iter().for_each(|change| change.map.maintain());
+            self.give_back_some();
         }
         let end = self.end_of(plan.stripes(), &plan.ranges);
         self.traffic.settle(end)?;

@@ -5,7 +5,7 @@
 //! reads and writes return once everything they have seen and done is durable ([`journal`](super::journal)).
 
 use crate::write::gate::{Closed, Gate};
-use crate::write::journal::{Durability, Journal, may_be_undone};
+use crate::write::journal::{Durability, Journal};
 use crate::write::map_index::{MapIndex, Plan, Recording};
 use crate::write::recorded::RecordedEdit;
 use crate::write::retry::Retry;
@@ -130,10 +130,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
     /// Maintenance after writes that have changed something.
     fn wrote(&self) {
         self.index.maintain();
-        // Pages that a batch has set apart are not free, and so are not given back.
-        if self.store.heap.has_too_much() {
-            self.store.heap.give_back_some();
-        }
+        self.store.give_back_some();
     }
 }
 
@@ -188,17 +185,13 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         edit: &mut dyn Edit,
         durability: Option<Durability>,
     ) -> Result<Action, Error> {
-        let Store { heap, traffic, .. } = &self.store;
-        let try_write = || heap.with_room(|| self.try_write(key, edit, durability));
-        let done = traffic.with_log_room(try_write);
-        if matches!(&done, Err(error) if may_be_undone(error)) {
-            traffic.settle_appended()?;
-        }
-        let (action, end) = done?;
+        let is_change = |&(action, _): &(Action, Lsn)| action != Action::Keep;
+        let try_write = || self.try_write(key, edit, durability);
+        let (action, end) = self.store.write_with_room(try_write, is_change)?;
         if action != Action::Keep {
             self.wrote();
         }
-        traffic.settle(end)?;
+        self.store.traffic.settle(end)?;
         Ok(action)
     }
 

@@ -207,7 +207,7 @@ impl Journal {
 
     /// Runs an operation that the log may refuse because of its limit, and again when a checkpoint has made room. The
     /// operation holds no locks when it is refused.
-    pub fn with_room<R, E: From<Error> + AsLogError>(
+    pub fn with_room<R, E: From<Error> + WriteError>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,
     ) -> Result<R, E> {
@@ -247,21 +247,35 @@ impl std::fmt::Debug for Journal {
     }
 }
 
-/// An error that may come from the log.
-pub(crate) trait AsLogError {
+/// The error of a write, which may come from the log.
+pub(crate) trait WriteError {
     fn as_log_error(&self) -> Option<&log::Error>;
+
+    /// Whether the write may have a record in the log and another that undoes it: the pool had no room for it, or the
+    /// log refused the record of the next attempt or decision.
+    fn may_be_undone(&self) -> bool;
 }
 
-impl AsLogError for Error {
+impl WriteError for Error {
     fn as_log_error(&self) -> Option<&log::Error> {
         match self {
             Error::Refused(error) | Error::NotDurable(error) => error.downcast_ref(),
             _ => None,
         }
     }
+
+    fn may_be_undone(&self) -> bool {
+        let refuses = |error: &log::Error| {
+            matches!(
+                error,
+                log::Error::LogFull { .. } | log::Error::DiskFull(_) | log::Error::Disk(_)
+            )
+        };
+        matches!(self, Error::Heap(_) | Error::ValueTooLong(_)) || self.as_log_error().is_some_and(refuses)
+    }
 }
 
-impl AsLogError for crate::Error {
+impl WriteError for crate::Error {
     fn as_log_error(&self) -> Option<&log::Error> {
         match self {
             crate::Error::Index(error) => error.as_log_error(),
@@ -269,13 +283,15 @@ impl AsLogError for crate::Error {
             _ => None,
         }
     }
-}
 
-/// Returns whether a write that failed with this error may have a record in the log and another that undoes it: the
-/// pool had no room for it, or the log had none when it was retried.
-pub(crate) fn may_be_undone(error: &Error) -> bool {
-    let no_room = |error: &log::Error| matches!(error, log::Error::LogFull { .. } | log::Error::DiskFull(_));
-    matches!(error, Error::Heap(_)) || error.as_log_error().is_some_and(no_room)
+    /// A commit that is made, but cannot be completed, counts too: its record must survive.
+    fn may_be_undone(&self) -> bool {
+        match self {
+            crate::Error::Heap(_) | crate::Error::Unfinished(_) => true,
+            crate::Error::Index(error) => error.may_be_undone(),
+            _ => false,
+        }
+    }
 }
 
 fn refused(error: log::Error) -> Error {

@@ -5,10 +5,11 @@
 
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 use crate::write::intent;
+use crate::write::journal::WriteError;
 use crate::write::slots::Slots;
 use crate::write::traffic::Traffic;
 use crate::{Error, IndexKind, Level, Media};
-use heap::{Heap, RecoveryStage, Root, Tracers};
+use heap::{Heap, MayBeFull, RecoveryStage, Root, Tracers};
 use pmem::{Pool, PoolLevel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +45,41 @@ impl<M: Media> Store<M> {
         }
         let carried_out = store.finish_commits()?;
         Ok((store, carried_out))
+    }
+
+    /// Runs a write, and again when the pool or the log, which had no room for it, has some.
+    ///
+    /// A run that finds the pool full may leave a record in the log and another that undoes it. Unless a later run makes
+    /// the change after all, this returns once both are durable, whatever the last run's result: if only the first
+    /// survived a loss of power, the write would be applied.
+    pub fn write_with_room<R, E: MayBeFull + WriteError + From<index::Error>>(
+        &self,
+        mut run: impl FnMut() -> Result<R, E>,
+        is_change: impl Fn(&R) -> bool,
+    ) -> Result<R, E> {
+        let mut was_full = false;
+        let mut run = || {
+            let done = run();
+            was_full |= done.as_ref().is_err_and(E::is_full);
+            done
+        };
+        let done = self.traffic.with_log_room(|| self.heap.with_room(&mut run));
+        let may_be_undone = match &done {
+            Ok(done) => was_full && !is_change(done),
+            Err(error) => was_full || error.may_be_undone(),
+        };
+        if may_be_undone {
+            self.traffic.settle_appended()?;
+        }
+        done
+    }
+
+    /// Gives a part of the free pages back to the file system, if there are many.
+    pub fn give_back_some(&self) {
+        // Pages that a batch has set apart are not free, and so are not given back.
+        if self.heap.has_too_much() {
+            self.heap.give_back_some();
+        }
     }
 
     /// Refuses to write if the pool is opened read-only.

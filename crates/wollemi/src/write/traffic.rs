@@ -3,7 +3,7 @@
 use crate::write::active::Active;
 use crate::write::before_images::BeforeImages;
 use crate::write::gate::Gate;
-use crate::write::journal::{AsLogError, Journal};
+use crate::write::journal::{Journal, WriteError};
 use crate::write::stripes::{StripeId, Stripes};
 use crate::write::watch::Watches;
 use index::Error;
@@ -75,7 +75,7 @@ impl Traffic {
     }
 
     /// Runs an operation that the log may refuse because of its limit, and again when there is room.
-    pub fn with_log_room<R, E: From<Error> + AsLogError>(
+    pub fn with_log_room<R, E: From<Error> + WriteError>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,
     ) -> Result<R, E> {

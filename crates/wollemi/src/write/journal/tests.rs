@@ -151,7 +151,7 @@ fn full_log_accepts_record_of_refused_map() {
     let db = crate::Db::anonymous().expect("memory");
     let log = Arc::new(Remembering::default());
     let journal = Arc::new(journal_of(&log));
-    let attached = db.inner.maps.store.traffic.journal.get_or_init(|| journal.clone());
+    let attached = db.store().traffic.journal.get_or_init(|| journal.clone());
     assert!(Arc::ptr_eq(attached, &journal));
     log.is_nearly_full.store(true, Relaxed);
     let refused = (0..).find_map(|n: u32| {
@@ -159,7 +159,7 @@ fn full_log_accepts_record_of_refused_map() {
         let name = n.to_string();
         db.map(&name).err().map(|error| (name, error))
     });
-    let Some((name, Error::Heap(heap::Error::TooManyRoots(_)))) = refused else {
+    let Some((name, crate::Error::Heap(heap::Error::TooManyRoots(_)))) = refused else {
         panic!("{refused:?}");
     };
     let dropped = Change::MapDropped { map: &name };
