@@ -149,6 +149,9 @@ mod tests {
 
     #[test]
     fn commands_are_as_redis_reads_them() {
-        assert_eq!(command(&[b"GET", b"a\r\n"]), b"*2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n");
+        assert_eq!(
+            command(&[b"GET", b"a\r\n"]),
+            b"*2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n"
+        );
     }
 }
