@@ -10,6 +10,8 @@ import org.apache.cassandra.db.partitions.Partition;
  * @param keyBytes the total length of their keys
  */
 record Census(long partitions, long keyBytes) {
+    static final Census NONE = new Census(0, 0);
+
     static Census of(Iterator<? extends Partition> partitions) {
         long count = 0;
         long bytes = 0;

@@ -7,6 +7,7 @@ import io.github.wollemi.Options;
 import io.github.wollemi.WollemiException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.function.Supplier;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableMetadataRef;
 
@@ -31,6 +32,8 @@ final class Pool implements AutoCloseable {
     private final Schema schema;
     private final Stripes stripes = new Stripes();
     private volatile Minima minima;
+    /** Whether it is closed, or is being closed. */
+    private volatile boolean closed;
 
     private Pool(Path path, Database database, TableMetadataRef metadata) {
         this.path = path;
@@ -114,8 +117,32 @@ final class Pool implements AutoCloseable {
         }
     }
 
+    /** Returns whether it has no rows; true if it is closed. */
     boolean isEmpty() {
-        return rows.isEmpty();
+        return unlessClosed(rows::isEmpty, true);
+    }
+
+    /**
+     * Returns whether it has anything of a partition; true if it is closed. Then SSTables may have the partition, and
+     * the caller may know only SSTables that are older.
+     */
+    boolean mayHold(byte[] partition) {
+        return unlessClosed(() -> Reader.holds(this, partition), true);
+    }
+
+    /**
+     * Returns the result of a call, or a substitute if the pool is closed. Cassandra discards a memtable when the reads
+     * of it have ended, but compactions and metrics may still hold it.
+     */
+    <T> T unlessClosed(Supplier<T> call, T substitute) {
+        try {
+            return call.get();
+        } catch (IllegalStateException failed) {
+            if (!closed) {
+                throw failed;
+            }
+            return substitute;
+        }
     }
 
     /** Returns the bytes in use. */
@@ -140,6 +167,7 @@ final class Pool implements AutoCloseable {
 
     @Override
     public void close() {
+        closed = true;
         database.close();
     }
 

@@ -214,7 +214,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
         byte[] partition = Keys.partition(key);
-        if (pools().stream().noneMatch(pool -> Reader.holds(pool, partition))) {
+        if (pools().stream().noneMatch(pool -> pool.mayHold(partition))) {
             return null;
         }
         return new LazilyInitializedUnfilteredRowIterator(key) {
@@ -274,9 +274,10 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         return new Scan(pool, Scan.between(pool.rows(), from, true, to, false), metadata(), storedStats());
     }
 
-    /** Counts the partitions between two positions; one in several pools counts for each. */
+    /** Counts the partitions between two positions; one in several pools counts for each, one in a closed pool not. */
     Census census(PartitionPosition from, PartitionPosition to) {
-        return pools().stream().map(pool -> Census.of(scan(pool, from, to))).reduce(new Census(0, 0), Census::and);
+        return pools().stream().map(pool -> pool.unlessClosed(() -> Census.of(scan(pool, from, to)), Census.NONE))
+                .reduce(Census.NONE, Census::and);
     }
 
     @Override

@@ -12,6 +12,7 @@ import com.datastax.driver.core.exceptions.DriverException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
@@ -45,6 +46,17 @@ class FlushTest {
         for (int tenths = 0; node.run("sstables ks " + table).equals("0"); tenths++) {
             assertTrue(tenths < LONGEST_WAIT, table + " is flushed");
             TimeUnit.MILLISECONDS.sleep(100);
+        }
+    }
+
+    /** Returns a table's pools. */
+    private static List<Path> pools(Node node, String table) throws IOException {
+        try (Stream<Path> tables = Files.list(node.pools().resolve("ks"))) {
+            Path own = tables.filter(path -> path.getFileName().toString().startsWith(table + "-")).findFirst()
+                    .orElseThrow();
+            try (Stream<Path> files = Files.list(own)) {
+                return files.filter(file -> file.toString().endsWith(".pool")).toList();
+            }
         }
     }
 
@@ -119,6 +131,22 @@ class FlushTest {
             session.execute("INSERT INTO ks.wide (p, c) VALUES ('p', ?)", c);
         }
         assertEquals("0", node.run("leaks ks wide p"));
+    }
+
+    /** Cassandra discards a memtable without waiting for the compactions and metrics that hold it. */
+    @Test
+    void aDiscardedMemtableMayBeAsked() throws IOException, InterruptedException {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.gone (k text PRIMARY KEY) WITH memtable = 'wollemi'");
+        session.execute("INSERT INTO ks.gone (k) VALUES ('a')");
+        node.run("keep ks gone");
+        node.run("flush ks gone");
+        for (int tenths = 0; !pools(node, "gone").isEmpty(); tenths++) {
+            assertTrue(tenths < LONGEST_WAIT, "the flushed pool is gone");
+            TimeUnit.MILLISECONDS.sleep(100);
+        }
+        // A compaction that were told that the partition is not there would purge tombstones that cover it.
+        assertEquals("holds it, of 0", node.run("kept ks gone a"));
     }
 
     /**

@@ -19,6 +19,7 @@ import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.Keyspace;
 import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.db.marshal.UTF8Type;
+import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.gms.Gossiper;
 import org.apache.cassandra.metrics.HintsServiceMetrics;
@@ -38,6 +39,8 @@ public final class NodeMain {
     private static final int MAX_REPAIR = 5;
 
     private static volatile CountDownLatch released = new CountDownLatch(0);
+    /** A memtable that a caller holds longer than the table does. */
+    private static volatile Memtable kept;
 
     private NodeMain() {}
 
@@ -113,6 +116,11 @@ public final class NodeMain {
                 return memtable.getClass().getSimpleName() + " " + memtable.partitionCount();
             }
             case "break" -> close(table.getCurrentMemtable(), "active", "about");
+            case "keep" -> kept = table.getCurrentMemtable();
+            case "kept" -> {
+                boolean holds = kept.rowIterator(key(table, words[3])) != null;
+                return (holds ? "holds it, of " : "lacks it, of ") + kept.partitionCount();
+            }
             case "leaks" -> {
                 return String.valueOf(leaks(table, words[3]));
             }
@@ -170,12 +178,16 @@ public final class NodeMain {
         ((AutoCloseable) at).close();
     }
 
+    private static DecoratedKey key(ColumnFamilyStore table, String name) {
+        return table.metadata().partitioner.decorateKey(UTF8Type.instance.decompose(name));
+    }
+
     /** Asks whether a partition exists, as compactions do, and returns how many snapshots are never closed. */
     private static int leaks(ColumnFamilyStore table, String name) throws InterruptedException {
         AtomicInteger leaks = new AtomicInteger();
         Leaks.listen(leak -> leaks.incrementAndGet());
         try {
-            DecoratedKey key = table.metadata().partitioner.decorateKey(UTF8Type.instance.decompose(name));
+            DecoratedKey key = key(table, name);
             for (int i = 0; i < LOOKS; i++) {
                 if (table.getCurrentMemtable().rowIterator(key) == null) {
                     throw new IllegalStateException("there is no partition " + name);
@@ -188,8 +200,7 @@ public final class NodeMain {
                     partition.next();
                 }
             }
-            if (rows == 0 || table.getCurrentMemtable().rowIterator(table.metadata().partitioner.decorateKey(
-                    UTF8Type.instance.decompose(name + "?"))) != null) {
+            if (rows == 0 || table.getCurrentMemtable().rowIterator(key(table, name + "?")) != null) {
                 throw new IllegalStateException(rows + " rows, or a partition that is not there");
             }
             for (int i = 0; i < LOOKS && leaks.get() == 0; i++) {
