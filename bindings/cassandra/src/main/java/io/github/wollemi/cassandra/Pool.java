@@ -7,6 +7,8 @@ import io.github.wollemi.Options;
 import io.github.wollemi.WollemiException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableMetadataRef;
@@ -24,6 +26,8 @@ final class Pool implements AutoCloseable {
     private static final byte[] SWITCHED_OUT = "switched out".getBytes();
     /** The form of keys and values, and the version of Cassandra's serializers. */
     private static final String THIS_FORMAT = "1 " + Codec.SERIALIZERS;
+
+    private static final Set<Pool> OPEN = ConcurrentHashMap.newKeySet();
 
     private final Path path;
     private final Database database;
@@ -59,11 +63,18 @@ final class Pool implements AutoCloseable {
         Options options = Options.DEFAULT.level(settings.level()).maxSize(settings.maxSize());
         Database database = Database.open(path, options);
         try {
-            return new Pool(path, database, metadata);
+            Pool pool = new Pool(path, database, metadata);
+            OPEN.add(pool);
+            return pool;
         } catch (RuntimeException failed) {
             database.close();
             throw failed;
         }
+    }
+
+    /** Returns all pools that are open. */
+    static Set<Pool> allOpen() {
+        return OPEN;
     }
 
     /** Returns whether a pool that cannot be opened was open, at level {@code process}, when the machine stopped. */
@@ -169,6 +180,7 @@ final class Pool implements AutoCloseable {
     public void close() {
         closed = true;
         database.close();
+        OPEN.remove(this);
     }
 
     @Override

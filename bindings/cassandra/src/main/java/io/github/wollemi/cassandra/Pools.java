@@ -18,11 +18,14 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.LongSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.schema.TableMetadataRef;
+import org.apache.cassandra.service.StorageService;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -41,6 +44,8 @@ final class Pools {
     /** By folder, so that a process does not mistake its own pools for those of an earlier one. */
     private static final Map<Path, Pools> ALL = new ConcurrentHashMap<>();
 
+    private static final AtomicBoolean CLOSES_AFTER_DRAIN = new AtomicBoolean();
+
     private final Path folder;
     private boolean searched;
     private long last;
@@ -53,6 +58,26 @@ final class Pools {
         // A table and its indexes have the same id.
         String table = metadata.name + "-" + metadata.get().id.toHexString();
         return ALL.computeIfAbsent(settings.directory().resolve(metadata.keyspace).resolve(table), Pools::new);
+    }
+
+    /**
+     * Has the node close, at the end of its drain, the pools that are then open. A drain flushes no memtable without
+     * rows, and its pool would otherwise count as lost if the machine is restarted next.
+     */
+    static void closeAfterDrain() {
+        // Cassandra's offline tools read configurations too.
+        if (DatabaseDescriptor.isDaemonInitialized() && CLOSES_AFTER_DRAIN.compareAndSet(false, true)) {
+            StorageService.instance.addPostShutdownHook(Pools::closeAll);
+        }
+    }
+
+    /** Closes all pools except those that are about to be removed. */
+    private static void closeAll() {
+        for (Pool pool : Pool.allOpen()) {
+            if (Files.notExists(dead(pool.path()))) {
+                pool.close();
+            }
+        }
     }
 
     /** Creates a pool. */

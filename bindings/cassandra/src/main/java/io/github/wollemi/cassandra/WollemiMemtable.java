@@ -113,7 +113,9 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
      * @return the factory
      */
     public static Memtable.Factory factory(Map<String, String> parameters) {
-        return new WollemiFactory(Settings.take(parameters));
+        WollemiFactory factory = new WollemiFactory(Settings.take(parameters));
+        Pools.closeAfterDrain();
+        return factory;
     }
 
     @Override

@@ -9,6 +9,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.datastax.driver.core.PreparedStatement;
 import com.datastax.driver.core.Session;
 import com.datastax.driver.core.exceptions.DriverException;
+import io.github.wollemi.AfterPowerLoss;
+import io.github.wollemi.Database;
+import io.github.wollemi.Options;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -147,6 +150,32 @@ class FlushTest {
         }
         // A compaction that were told that the partition is not there would purge tombstones that cover it.
         assertEquals("holds it, of 0", node.run("kept ks gone a"));
+    }
+
+    /** A drain flushes no memtable without rows, so it does not discard it. */
+    @Test
+    void aDrainClosesAPoolWithoutRows() throws IOException {
+        Node node = Node.alone(folder.resolve("drained")).start();
+        try (node) {
+            Session session = node.session();
+            session.execute(
+                    "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE ks.refused (p text, c text, PRIMARY KEY (p, c)) WITH memtable = 'wollemi'");
+            String half = "x".repeat(40_000);
+            assertThrows(DriverException.class,
+                    () -> session.execute("INSERT INTO ks.refused (p, c) VALUES (?, ?)", half, half));
+            List<Path> pools = pools(node, "refused");
+            assertEquals(1, pools.size());
+            node.run("drain");
+            assertEquals("WollemiMemtable 0", node.run("memtable ks refused"));
+            node.kill();
+            Options look = Options.DEFAULT.create(false).readOnly(true).afterPowerLoss(AfterPowerLoss.LOOK);
+            try (Database pool = Database.open(pools.get(0), look)) {
+                assertEquals("clean", pool.stats().lastShutdown());
+            }
+            node.start();
+            assertEquals(0, node.session().execute("SELECT p FROM ks.refused").all().size());
+        }
     }
 
     /**

@@ -97,6 +97,10 @@ public final class NodeMain {
             case "repair" -> {
                 return repair(words[1]);
             }
+            case "drain" -> {
+                StorageService.instance.drain();
+                return "";
+            }
             default -> {
                 return run(words[0], words);
             }
