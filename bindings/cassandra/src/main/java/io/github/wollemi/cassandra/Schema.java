@@ -80,7 +80,13 @@ final class Schema {
         SerializationHeader header = new SerializationHeader(true, table, all, base);
         Numbered made = new Numbered(headers.length, header);
         byte[] key = ByteBuffer.allocate(PREFIX.length + Integer.BYTES).put(PREFIX).putInt(made.number).array();
-        meta.put(key, bytes(header));
+        try {
+            meta.put(key, bytes(header));
+        } catch (RuntimeException failed) {
+            // The last header may have former types of the columns.
+            stale = true;
+            throw failed;
+        }
         add(made);
         return made;
     }
