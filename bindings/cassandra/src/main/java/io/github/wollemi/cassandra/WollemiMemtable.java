@@ -75,6 +75,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     private final AtomicLong liveDataSize = new AtomicLong();
     private final AtomicLong sinceLook = new AtomicLong();
     private final AtomicBoolean flushAsked = new AtomicBoolean();
+    private final Estimate partitions = new Estimate();
 
     WollemiMemtable(Settings settings, AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata,
             Memtable.Owner owner) {
@@ -282,9 +283,10 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
                 .reduce(Census.NONE, Census::and);
     }
 
+    /** Returns an estimate: metrics ask for it again and again, and a count walks the pools. */
     @Override
     public long partitionCount() {
-        return census(null, null).partitions();
+        return partitions.at(getLiveDataSize(), () -> census(null, null).partitions());
     }
 
     @Override
