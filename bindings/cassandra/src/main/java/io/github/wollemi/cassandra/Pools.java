@@ -84,13 +84,36 @@ final class Pools {
     synchronized Pool create(Settings settings, TableMetadataRef metadata) {
         Path path = path(++last, "pool");
         try {
-            Files.createDirectories(folder);
+            createFolders(folder);
             return Pool.open(path, settings, metadata);
         } catch (IOException failed) {
             throw new MemtableFailure("the folder of the memtable pools of " + metadata + " cannot be created: " + failed,
                     failed);
         } catch (WollemiException failed) {
             throw new MemtableFailure("the memtable pool " + path + " cannot be created: " + failed.getMessage(), failed);
+        }
+    }
+
+    /**
+     * Creates a folder and its parents durably, since a pool is lost with the name of its folder. Several tables may
+     * need the same parent, and none of them may use it before its name is durable.
+     */
+    private static void createFolders(Path folder) throws IOException {
+        synchronized (ALL) {
+            Path existing = folder;
+            while (Files.notExists(existing)) {
+                existing = existing.getParent();
+            }
+            Files.createDirectories(folder);
+            for (Path path = folder; !path.equals(existing); path = path.getParent()) {
+                sync(path.getParent());
+            }
+        }
+    }
+
+    private static void sync(Path directory) throws IOException {
+        try (FileChannel open = FileChannel.open(directory, StandardOpenOption.READ)) {
+            open.force(true);
         }
     }
 
@@ -198,9 +221,7 @@ final class Pools {
     void retire(Path pool) {
         try {
             Files.write(dead(pool), new byte[0]);
-            try (FileChannel directory = FileChannel.open(folder, StandardOpenOption.READ)) {
-                directory.force(true);
-            }
+            sync(folder);
         } catch (IOException failed) {
             throw new UncheckedIOException(failed);
         }
