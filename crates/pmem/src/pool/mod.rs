@@ -86,6 +86,8 @@ pub struct Pool<M: Media = Hardware> {
     closed: bool,
     /// Whether a close must not mark the pool clean.
     stays_unclosed: AtomicBool,
+    /// Whether its owner removes it next.
+    abandoned: AtomicBool,
 }
 
 // SAFETY: `base` is an address inside `mapping`; shared data behind it is accessed through words only.
@@ -210,6 +212,7 @@ impl<M: Media> Pool<M> {
             huge_pages: opened.huge_pages,
             closed: false,
             stays_unclosed: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
         }
     }
 
@@ -457,8 +460,15 @@ impl<M: Media> Pool<M> {
         self.stays_unclosed.store(wanted, Ordering::Release);
     }
 
+    /// Makes a close write nothing to the medium, and leave the pool marked as not closed, whatever
+    /// [`leave_unclosed`](Pool::leave_unclosed) says: for an owner that removes the pool next.
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
+    }
+
     /// Closes the pool: writes everything in it to its medium, then marks it clean. Does neither if the pool is
-    /// anonymous, is opened read-only, or is to be left [unclosed](Pool::leave_unclosed).
+    /// anonymous, is opened read-only, is [abandoned](Pool::abandon), or is to be left
+    /// [unclosed](Pool::leave_unclosed).
     ///
     /// # Errors
     ///
@@ -490,7 +500,8 @@ impl<M: Media> Pool<M> {
     }
 
     fn mark_clean(&mut self) -> Result<(), ErrorKind> {
-        if !self.lives_on() || std::mem::replace(&mut self.closed, true) || *self.stays_unclosed.get_mut() {
+        let is_left = *self.stays_unclosed.get_mut() || *self.abandoned.get_mut();
+        if !self.lives_on() || std::mem::replace(&mut self.closed, true) || is_left {
             return Ok(());
         }
         let failed = |e| ErrorKind::io("writing to the medium", e);

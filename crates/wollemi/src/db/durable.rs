@@ -176,6 +176,23 @@ impl<M: Media> Db<M> {
         Ok(inner.into_pool()?.close()?)
     }
 
+    /// Makes the close of the database write nothing of the pool to its medium, for a program that removes the pool
+    /// next. The pool counts as one whose process was killed. Until the close the database continues as before.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("a.pool");
+    /// let db = wollemi::Db::open(&path)?;
+    /// db.map("letters")?.upsert("a", "alpha")?;
+    /// db.abandon();
+    /// db.close()?;
+    /// std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn abandon(&self) {
+        self.store().heap.pool().abandon();
+    }
+
     /// Returns the level: which failures acknowledged operations survive.
     pub fn level(&self) -> Level {
         self.store().level()

@@ -38,6 +38,31 @@ fn a_pool_changes_its_level() -> Result<(), Error> {
     Ok(())
 }
 
+/// An abandoned pool is left as a kill leaves it, at either level, however it is closed.
+#[test]
+fn an_abandoned_pool_is_not_closed() -> Result<(), Error> {
+    for level in [Level::Process, Level::Disk] {
+        let place = Place::new();
+        let open = || options().level(level).open(&place.path);
+        for round in 0..4u32 {
+            let db = open()?;
+            let before = if round == 0 { "new" } else { "clean" };
+            assert_eq!(db.stats()?.last_shutdown, before);
+            db.map("m")?.upsert(round.to_be_bytes(), "kept")?;
+            db.abandon();
+            if round % 2 == 0 {
+                db.close()?;
+            } else {
+                drop(db);
+            }
+            let db = open()?;
+            assert_eq!(db.stats()?.last_shutdown, "process crash");
+            assert_eq!(db.map("m")?.count()?, u64::from(round) + 1);
+        }
+    }
+    Ok(())
+}
+
 /// If a crash interrupts the removal of an ended log, the next opening removes the leftover files, even if it requests
 /// no log. A pool beside another pool's files leaves them alone.
 #[test]

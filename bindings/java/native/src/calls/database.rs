@@ -43,6 +43,11 @@ native! {
         Ok(table::close(number))
     }
 
+    "abandon" => fn abandon<'l>(_env, database: jlong) -> () {
+        table::database(database)?.db.abandon();
+        Ok(())
+    }
+
     "open" => fn open<'l>(env, path: JByteArray<'l>, given: JByteArray<'l>) -> jlong {
         let path = if path.is_null() { None } else { Some(text(env, &path)?) };
         let given = bytes(env, &given)?;

@@ -362,6 +362,14 @@ public final class Database implements AutoCloseable {
         handle.close();
     }
 
+    /**
+     * Makes {@link #close} write nothing of the pool to its medium, for a program that removes the pool next. The pool
+     * counts as one whose process was killed. Until it is closed, the database continues as before.
+     */
+    public void abandon() {
+        handle.abandon(handle.number());
+    }
+
     @Override
     public String toString() {
         return handle.toString();

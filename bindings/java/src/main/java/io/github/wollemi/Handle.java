@@ -95,6 +95,8 @@ final class Handle {
 
     static native long open(byte[] path, byte[] options);
 
+    native void abandon(long database);
+
     native long map(long database, byte[] name, byte[] index, boolean create);
 
     native byte[] maps(long database);

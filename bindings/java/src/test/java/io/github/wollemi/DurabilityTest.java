@@ -59,6 +59,26 @@ class DurabilityTest {
     }
 
     @Test
+    void anAbandonedPoolIsNotWrittenWhenItIsClosed() {
+        for (Level level : new Level[] {Level.PROCESS, Level.DISK}) {
+            Path pool = folder.resolve(level + ".pool");
+            Options options = Options.DEFAULT.level(level);
+            try (Database db = Database.open(pool, options)) {
+                db.map("m").put(Bytes.of(1), Bytes.of("one"));
+                db.abandon();
+            }
+            try (Database db = Database.open(pool, options)) {
+                assertEquals("process crash", db.stats().lastShutdown());
+                assertEquals(1, db.map("m").count());
+            }
+            Database closed = Database.open(pool, options);
+            assertEquals("clean", closed.stats().lastShutdown());
+            closed.close();
+            assertThrows(IllegalStateException.class, closed::abandon);
+        }
+    }
+
+    @Test
     void whereALevelCannotBeHadItIsRefused() {
         try (Database db = Database.inMemory(Options.DEFAULT)) {
             assertEquals(-1, db.checkpoint(false));

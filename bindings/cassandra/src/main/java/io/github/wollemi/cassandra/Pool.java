@@ -177,10 +177,18 @@ final class Pool implements AutoCloseable {
     }
 
     @Override
-    public void close() {
+    public synchronized void close() {
         closed = true;
         database.close();
         OPEN.remove(this);
+    }
+
+    /** Closes it without writing it to its medium: it is removed next. */
+    synchronized void abandon() {
+        if (!closed) {
+            database.abandon();
+            close();
+        }
     }
 
     @Override

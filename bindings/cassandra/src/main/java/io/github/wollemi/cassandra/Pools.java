@@ -135,8 +135,8 @@ final class Pools {
             for (long number : left) {
                 Pool pool = adopt(number, settings, metadata);
                 if (pool != null && pool.switchedOut() <= truncatedAt) {
-                    pool.close();
                     retire(path(number, "pool"));
+                    pool.abandon();
                     remove(path(number, "pool"));
                 } else if (pool != null) {
                     adopted.add(pool);

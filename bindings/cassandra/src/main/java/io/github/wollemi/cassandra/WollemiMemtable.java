@@ -373,7 +373,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         super.discard();
         retirement.retire();
         for (Pool pool : pools()) {
-            pool.close();
+            pool.abandon();
             folder.remove(pool.path());
         }
     }
