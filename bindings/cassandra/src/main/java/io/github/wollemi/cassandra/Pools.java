@@ -19,11 +19,16 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.cassandra.config.DatabaseDescriptor;
+import org.apache.cassandra.db.ColumnFamilyStore;
+import org.apache.cassandra.db.memtable.Memtable;
+import org.apache.cassandra.notifications.TruncationNotification;
+import org.apache.cassandra.schema.TableId;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.apache.cassandra.service.StorageService;
 import org.slf4j.Logger;
@@ -44,20 +49,28 @@ final class Pools {
     /** By folder, so that a process does not mistake its own pools for those of an earlier one. */
     private static final Map<Path, Pools> ALL = new ConcurrentHashMap<>();
 
+    /** By table, the latest truncation that is known, in milliseconds since 1970. A table's indexes have its id. */
+    private static final Map<TableId, AtomicLong> TRUNCATIONS = new ConcurrentHashMap<>();
     private static final AtomicBoolean CLOSES_AFTER_DRAIN = new AtomicBoolean();
 
     private final Path folder;
+    private final AtomicBoolean hearsOfTruncations = new AtomicBoolean();
+    /** The table's entry of {@link #TRUNCATIONS}. */
+    private final AtomicLong truncatedAt;
     private boolean searched;
     private long last;
 
-    private Pools(Path folder) {
+    private Pools(Path folder, TableId table) {
         this.folder = folder;
+        this.truncatedAt = TRUNCATIONS.computeIfAbsent(table, id -> new AtomicLong());
     }
 
     static Pools of(Settings settings, TableMetadataRef metadata) {
+        TableId id = metadata.get().id;
         // A table and its indexes have the same id.
-        String table = metadata.name + "-" + metadata.get().id.toHexString();
-        return ALL.computeIfAbsent(settings.directory().resolve(metadata.keyspace).resolve(table), Pools::new);
+        String table = metadata.name + "-" + id.toHexString();
+        return ALL.computeIfAbsent(settings.directory().resolve(metadata.keyspace).resolve(table),
+                folder -> new Pools(folder, id));
     }
 
     /**
@@ -131,10 +144,12 @@ final class Pools {
         searched = true;
         try {
             List<Long> left = left();
-            long truncatedAt = left.isEmpty() ? 0 : truncation.getAsLong();
+            if (!left.isEmpty()) {
+                truncated(truncation.getAsLong());
+            }
             for (long number : left) {
                 Pool pool = adopt(number, settings, metadata);
-                if (pool != null && pool.switchedOut() <= truncatedAt) {
+                if (pool != null && pool.switchedOut() <= truncatedAt.get()) {
                     retire(path(number, "pool"));
                     pool.abandon();
                     remove(path(number, "pool"));
@@ -149,6 +164,28 @@ final class Pools {
             searched = false;
             throw failed;
         }
+    }
+
+    /**
+     * Returns the time at which a memtable is switched out, in milliseconds since 1970. It is after each truncation
+     * that is known, even if the clock was set back since: otherwise the pool would be removed at the next start.
+     *
+     * @param owner the memtable's owner
+     */
+    long switchOut(Memtable.Owner owner) {
+        // A truncation switches out the memtables of the table and its indexes first, then tells the table its time.
+        if (owner instanceof ColumnFamilyStore table && !hearsOfTruncations.getAndSet(true)) {
+            table.getTracker().subscribe((notification, sender) -> {
+                if (notification instanceof TruncationNotification truncation) {
+                    truncated(truncation.truncatedAt);
+                }
+            });
+        }
+        return Math.max(System.currentTimeMillis(), truncatedAt.get() + 1);
+    }
+
+    private void truncated(long at) {
+        truncatedAt.accumulateAndGet(at, Math::max);
     }
 
     private Pool adopt(long number, Settings settings, TableMetadataRef metadata) {

@@ -351,7 +351,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     public synchronized void switchOut(OpOrder.Barrier writeBarrier,
             AtomicReference<CommitLogPosition> commitLogUpperBound) {
         super.switchOut(writeBarrier, commitLogUpperBound);
-        switchedOut = System.currentTimeMillis();
+        switchedOut = folder.switchOut(owner);
         retirement = new Retirement(this, owner, folder, this::pools);
         pools().forEach(this::markSwitchedOut);
     }

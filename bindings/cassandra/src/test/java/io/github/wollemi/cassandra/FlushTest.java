@@ -178,6 +178,33 @@ class FlushTest {
         }
     }
 
+    /** A pool that was switched out before a truncation is removed at the start; the clock of both may be set back. */
+    @Test
+    void aWriteAfterATruncationSurvivesAClockThatIsSetBack() {
+        Node node = Node.alone(folder.resolve("clock")).start();
+        try (node) {
+            node.session().execute(
+                    "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            node.session().execute("CREATE TABLE ks.t (k text PRIMARY KEY) WITH memtable = 'wollemi'");
+            node.session().execute("INSERT INTO ks.t (k) VALUES ('a')");
+            node.run("flush ks t");
+            // Once with a truncation that this process has seen, once with one that an earlier process has.
+            node.run("truncated ks t 1");
+            for (String k : List.of("b", "c")) {
+                node.session().execute("INSERT INTO ks.t (k) VALUES (?)", k);
+                node.run("switch ks t");
+                node.killAndStart();
+                assertEquals(1, node.session().execute("SELECT k FROM ks.t WHERE k = ?", k).all().size());
+            }
+            // A truncation after the mark still removes the pool.
+            node.session().execute("INSERT INTO ks.t (k) VALUES ('d')");
+            node.run("switch ks t");
+            node.run("truncated ks t 2");
+            node.killAndStart();
+            assertEquals(0, node.session().execute("SELECT k FROM ks.t WHERE k = 'd'").all().size());
+        }
+    }
+
     /**
      * A pool that was set aside is kept for the operator: its number is not reused, and the removal of another pool
      * does not remove it.

@@ -14,10 +14,12 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.ColumnFamilyStore;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.Keyspace;
 import org.apache.cassandra.db.SystemKeyspace;
+import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.marshal.UTF8Type;
 import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
@@ -27,6 +29,7 @@ import org.apache.cassandra.repair.messages.RepairOption;
 import org.apache.cassandra.service.CassandraDaemon;
 import org.apache.cassandra.service.StorageProxy;
 import org.apache.cassandra.service.StorageService;
+import org.apache.cassandra.utils.concurrent.OpOrder;
 import org.apache.cassandra.utils.progress.ProgressEventType;
 
 /**
@@ -120,6 +123,14 @@ public final class NodeMain {
                 return memtable.getClass().getSimpleName() + " " + memtable.partitionCount();
             }
             case "break" -> close(table.getCurrentMemtable(), "active", "about");
+            case "truncated" -> {
+                // As if the clock had been set back after a truncation.
+                long at = System.currentTimeMillis() + TimeUnit.HOURS.toMillis(Long.parseLong(words[3]));
+                table.getTracker().notifyTruncated(at);
+                SystemKeyspace.saveTruncationRecord(table, at, CommitLogPosition.NONE);
+            }
+            case "switch" -> table.getCurrentMemtable().switchOut(new OpOrder().newBarrier(),
+                    new AtomicReference<>(CommitLogPosition.NONE));
             case "keep" -> kept = table.getCurrentMemtable();
             case "kept" -> {
                 boolean holds = kept.rowIterator(key(table, words[3])) != null;
