@@ -138,7 +138,12 @@ pub async fn serve(
         let arrived = tokio::select! {
             biased;
             arrived = sink.read(&mut input) => arrived?,
-            () = stop.reached(Phase::Draining) => sink.last_read(&mut input).await?,
+            () = stop.reached(Phase::Draining) => {
+                // The runtime does not know yet what has arrived since it last asked the system. It asks before it
+                // wakes a task that has yielded.
+                tokio::task::yield_now().await;
+                sink.last_read(&mut input).await?
+            }
             () = client.killed() => return Ok(()),
         };
         let Some(full) = arrived else {

@@ -8,10 +8,13 @@ use crate::net::shutdown::Shutdown;
 use crate::ops::config::Config;
 use crate::ops::shared::Shared;
 use crate::ops::shared::Worker;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::pin::Pin;
 use std::task::{Context, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::runtime::Runtime;
+use tokio::task::LocalSet;
 use wollemi::Db;
 
 /// A client that sends nothing and accepts no bytes.
@@ -288,6 +291,37 @@ fn a_crowd_is_answered_before_the_stop() {
             assert!(client.serving.is_none(), "the connection has ended");
         }
     }
+}
+
+/// A request that has arrived before the stop is answered, also if the runtime has not noticed it yet.
+#[test]
+fn what_arrives_just_before_the_stop_is_answered() {
+    let runtime = crate::net::worker::runtime().expect("a runtime");
+    let answer = LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let mut client = TcpStream::connect(address).expect("it listens");
+        let (stream, _) = listener.accept().expect("the client");
+        stream.set_nonblocking(true).expect("a socket");
+        let arrivals = stream.try_clone().expect("a socket");
+        let stream = tokio::net::TcpStream::from_std(stream).expect("a socket");
+        let (worker, shutdown) = (worker(), Shutdown::new());
+        let (_open, serving) = served(&worker, &shutdown, stream);
+        let serving = tokio::task::spawn_local(serving);
+        // Then the connection waits for its client.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        client.write_all(b"PING\r\n").expect("it is open");
+        while arrivals.peek(&mut [0]).is_err() {
+            std::thread::yield_now();
+        }
+        shutdown.stop();
+        serving.await.expect("no panic").expect("no failure");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).map(|_| answer)
+    });
+    assert_eq!(answer.expect("the connection ends in order"), "+PONG\r\n");
 }
 
 /// A client that is killed while its answers wait receives them before its connection ends. The other connections
