@@ -38,9 +38,13 @@ pub fn metrics(shared: &Shared) -> Vec<Metric> {
     let info = info.labelled("level", stats.level);
     all.push(info.labelled("sync", shared.syncing.get().to_string()));
     all.extend(stats.log.iter().flat_map(log::metrics));
-    for (map, merges) in &stats.merges {
-        all.extend(merge_metrics(map, merges));
-    }
+    let maps = stats.merges.iter();
+    let mut merges: Vec<_> = maps
+        .flat_map(|(map, merges)| merge_metrics(map, merges))
+        .collect();
+    // The sort brings the measurements of one name together, and keeps their order.
+    merges.sort_by_key(|metric| metric.name);
+    all.extend(merges);
     all
 }
 

@@ -15,9 +15,15 @@ fn with_metrics() -> Config {
     }
 }
 
-/// Starts a server; returns its addresses for memcached, Redis, and metrics, and a way to stop it.
-fn start() -> ([SocketAddr; 3], Shutdown, std::thread::JoinHandle<()>) {
-    let server = Server::bind(with_metrics(), &memory()).expect("the server starts");
+/// A started server: its addresses for memcached, Redis, and metrics, and a way to stop it.
+type Started = ([SocketAddr; 3], Shutdown, std::thread::JoinHandle<()>);
+
+fn start() -> Started {
+    start_with(with_metrics())
+}
+
+fn start_with(config: Config) -> Started {
+    let server = Server::bind(config, &memory()).expect("the server starts");
     let of = |protocol| match server.addresses(protocol)[..] {
         [wollemi_server::Address::Tcp(address)] => address,
         ref other => panic!("{other:?}"),
@@ -76,6 +82,33 @@ fn prometheus_reads_the_metrics() {
     input.write_all(body.as_bytes()).expect("the parser reads");
     drop(input);
     assert!(parser.wait().expect("the parser ends").success(), "{body}");
+    shutdown.stop();
+    thread.join().expect("no panic");
+}
+
+/// The samples of one name are together, behind their only help and type, also where several maps have them.
+#[test]
+fn each_name_has_its_samples_together() {
+    let merging = Config {
+        index: Some("dptree".parse().expect("an index")),
+        ..with_metrics()
+    };
+    let ([_, redis, metrics], shutdown, thread) = start_with(merging);
+    // The second database makes a second map.
+    Client::connect(redis).ask("set a 1\r\nselect 1\r\nset a 1\r\n", &"+OK\r\n".repeat(3));
+    let (_, body) = ask(metrics, "GET /metrics HTTP/1.1\r\n\r\n");
+    let mut begun: Vec<&str> = Vec::new();
+    for line in body.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let name = help.split(' ').next().expect("a name");
+            assert!(!begun.contains(&name), "{name} begins twice:\n{body}");
+            begun.push(name);
+        }
+        let family = begun.last().expect("a family's help comes first");
+        let told = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
+        assert!(told.starts_with(family), "{line} among {family}");
+    }
+    assert_eq!(body.matches("\nwollemi_merges_total{").count(), 2, "{body}");
     shutdown.stop();
     thread.join().expect("no panic");
 }
