@@ -172,7 +172,8 @@ impl Server {
         });
         drop(working);
         if started.is_ok() {
-            runtime.block_on(LocalSet::new().run_until(wait(&shared, shutdown, signals, metrics, worked)));
+            let waiting = wait(&shared, shutdown, signals, metrics, (listening, worked));
+            runtime.block_on(LocalSet::new().run_until(waiting));
         }
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
@@ -212,7 +213,7 @@ async fn wait(
     shutdown: &Shutdown,
     mut signals: Signals,
     metrics: Option<tokio::net::TcpListener>,
-    mut worked: mpsc::Receiver<()>,
+    (listening, mut worked): (Vec<Listening>, mpsc::Receiver<()>),
 ) {
     let mut tasks = JoinSet::new();
     tasks.spawn_local(sweep::count(shared.clone()));
@@ -237,6 +238,8 @@ async fn wait(
         }
     }
     drop(tasks);
+    // The next server may listen now: the files of unix sockets are removed.
+    drop(listening);
     // A connection may wait for the backup.
     shared.backups.give_up();
     tokio::select! {

@@ -85,12 +85,16 @@ enum Bound {
 
 /// A unix socket's file, which is removed with it.
 #[derive(Debug)]
-struct File(PathBuf);
+struct File {
+    path: PathBuf,
+    /// Stays open until the file is removed: otherwise the next server could replace the file before that.
+    socket: UnixListener,
+}
 
 impl Drop for File {
     fn drop(&mut self) {
         // Another process may have removed it already.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -175,12 +179,14 @@ fn unix(path: &Path, workers: usize) -> io::Result<(File, Vec<Bound>)> {
         // A killed server has left this file. Any other failure may mean that a server listens there.
         std::fs::remove_file(path)?;
     }
-    let socket = UnixListener::bind(path)?;
-    let file = File(path.to_owned());
+    let file = File {
+        socket: UnixListener::bind(path)?,
+        path: path.to_owned(),
+    };
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))?;
-    socket.set_nonblocking(true)?;
+    file.socket.set_nonblocking(true)?;
     let sockets = (0..workers)
-        .map(|_| socket.try_clone().map(Bound::Unix))
+        .map(|_| file.socket.try_clone().map(Bound::Unix))
         .collect::<Result<_, _>>()?;
     Ok((file, sockets))
 }

@@ -1,12 +1,14 @@
 //! Stopping the server.
 
-use crate::support::{Client, Running, SIGNALS, address, config, memory};
+use crate::support::{Client, PATIENCE, Running, SIGNALS, address, config, memory};
 use index::Index;
 use index::model::ModelIndex;
+use rustix::process::{Signal, getpid, kill_process};
 use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-use wollemi_server::{Config, Server, Shutdown};
+use std::time::{Duration, Instant};
+use wollemi_server::{Address, Config, Server, Shutdown};
 
 /// A server that stops answers the requests received so far, then closes; a partial request is not executed.
 #[test]
@@ -67,8 +69,7 @@ fn signals_stop_the_server() {
     let mut socket = std::net::TcpStream::connect(address).expect("the server listens");
     socket.write_all(b"verbosity 1\r\n").expect("the server reads");
     socket.read_exact(&mut [0; 4]).expect("the server answers");
-    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM)
-        .expect("a signal");
+    kill_process(getpid(), Signal::TERM).expect("a signal");
     let report = thread.join().expect("no panic").expect("no failure");
     assert_eq!(report.connections, 1);
 }
@@ -84,4 +85,32 @@ fn stopping_at_once_waits_for_nobody() {
     let _client = takes_nothing(&server);
     server.tell_to_stop_at_once();
     assert_eq!(server.stop().abandoned, 1);
+}
+
+/// A server that waits for its clients has removed the file of its unix socket: it does not remove that of the next
+/// server there.
+#[test]
+fn a_stopping_server_leaves_the_socket_of_the_next() {
+    let directory = tempfile::tempdir().expect("a folder");
+    let path = directory.path().join("socket");
+    let both = Config {
+        memcached: [config().memcached, vec![Address::Unix(path.clone())]].concat(),
+        drain_timeout: Duration::from_secs(3600),
+        ..config()
+    };
+    let first = Running::of(Server::bind(both.clone(), &memory()).expect("the server starts"));
+    let _client = takes_nothing(&first);
+    first.tell_to_stop();
+    let begin = Instant::now();
+    let second = loop {
+        match Server::bind(both.clone(), &memory()) {
+            Ok(server) => break server,
+            Err(error) => assert!(begin.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    first.tell_to_stop_at_once();
+    assert_eq!(first.stop().abandoned, 1);
+    UnixStream::connect(&path).expect("the second server listens");
+    drop(second);
+    assert!(!path.exists());
 }
