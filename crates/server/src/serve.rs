@@ -97,7 +97,7 @@ impl Server {
         };
         let mut listening = of(Protocol::Memcached, &config.memcached)?;
         listening.extend(of(Protocol::Redis, &config.redis)?);
-        let addresses = listening.iter().map(|listening| listening.address.to_string());
+        let addresses = listening.iter().map(|listening| listening.address.clone());
         shared.net.listening.get_or_init(|| addresses.collect());
         let metrics = config.metrics.map(listen::one).transpose()?;
         Ok(Server {

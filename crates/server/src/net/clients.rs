@@ -20,6 +20,8 @@ pub struct Client {
     pub peer: String,
     /// The server's address that it connected to.
     pub local: String,
+    /// Whether that is a unix socket.
+    pub unix: bool,
     since: Instant,
     /// When the client last sent something, in milliseconds after `since`.
     active: AtomicU64,
@@ -31,6 +33,14 @@ pub struct Client {
     /// The number of the client's last command, counted from 1; 0: none. Noted for Redis clients only.
     command: AtomicUsize,
     known: Mutex<Known>,
+}
+
+/// The ends of a connection, as [`Client`] has them.
+#[derive(Clone, Debug)]
+pub struct Ends {
+    pub peer: String,
+    pub local: String,
+    pub unix: bool,
 }
 
 /// The activity of a connection.
@@ -173,23 +183,19 @@ pub struct Clients {
 
 impl Clients {
     /// Admits a connection, unless `max` are open.
-    pub fn enter(
-        clients: &Arc<Clients>,
-        max: usize,
-        protocol: &'static Dialect,
-        names: (String, String),
-    ) -> Option<Open> {
+    pub fn enter(clients: &Arc<Clients>, max: usize, protocol: &'static Dialect, ends: Ends) -> Option<Open> {
         let room = |open: usize| (open < max).then_some(open + 1);
         clients
             .count
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
             .ok()?;
-        let (peer, local) = names;
+        let Ends { peer, local, unix } = ends;
         let client = Arc::new(Client {
             id: clients.last.fetch_add(1, Ordering::Relaxed) + 1,
             protocol,
             peer,
             local,
+            unix,
             since: Instant::now(),
             active: AtomicU64::new(0),
             killed: AtomicBool::new(false),

@@ -3,6 +3,7 @@
 use crate::counters::{Counter, Counters};
 use crate::net::clients::Clients;
 use crate::net::limits::Limits;
+use crate::net::listen::Address;
 use crate::net::tls::Encryption;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -22,8 +23,8 @@ pub struct Net {
     /// The counts of each worker.
     pub counters: Vec<Counters>,
     pub clients: Arc<Clients>,
-    /// The addresses that are listened on, once they are.
-    pub listening: OnceLock<Vec<String>>,
+    /// The addresses that are listened on, once they are: those for memcached's clients, then those for Redis's.
+    pub listening: OnceLock<Vec<Address>>,
     /// Connections turned away because there were too many.
     pub rejected: AtomicU64,
 }

@@ -4,6 +4,7 @@
 //! socket is shared. A connection stays with the worker that accepted it.
 
 use crate::Error;
+use crate::net::clients::Ends;
 use crate::net::dialect::Dialect;
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 use std::future::Future;
@@ -207,10 +208,7 @@ enum Acceptor {
 pub struct Accepted {
     pub protocol: &'static Dialect,
     pub stream: Box<dyn Stream>,
-    /// Whether it came through a unix socket.
-    pub local: bool,
-    /// The client's address, and the server's that it connected to.
-    pub names: (String, String),
+    pub ends: Ends,
 }
 
 /// Waits for the next connection on any of these.
@@ -228,24 +226,36 @@ pub async fn accept(listeners: &[Listener]) -> io::Result<Accepted> {
 
 impl Listener {
     fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
-        let (stream, peer): (Box<dyn Stream>, _) = match &self.socket {
+        let (stream, ends): (Box<dyn Stream>, _) = match &self.socket {
             Acceptor::Tcp(socket) => {
                 let (stream, peer) = std::task::ready!(socket.poll_accept(context))?;
                 // If the client is gone already, the first read will notice.
                 let _ = stream.set_nodelay(true);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive());
-                (Box::new(stream), peer.to_string())
+                let ends = Ends {
+                    peer: peer.to_string(),
+                    // The server may listen on all addresses of the machine.
+                    local: stream
+                        .local_addr()
+                        .map_or_else(|_| self.address.clone(), |local| local.to_string()),
+                    unix: false,
+                };
+                (Box::new(stream), ends)
             }
             Acceptor::Unix(socket) => {
                 let (stream, _) = std::task::ready!(socket.poll_accept(context))?;
-                (Box::new(stream), format!("{}:0", self.address))
+                let ends = Ends {
+                    peer: format!("{}:0", self.address),
+                    local: self.address.clone(),
+                    unix: true,
+                };
+                (Box::new(stream), ends)
             }
         };
         Poll::Ready(Ok(Accepted {
             protocol: self.protocol,
             stream,
-            local: matches!(self.socket, Acceptor::Unix(_)),
-            names: (peer, self.address.clone()),
+            ends,
         }))
     }
 }

@@ -89,12 +89,11 @@ where
         let Accepted {
             protocol,
             mut stream,
-            local,
-            names,
+            ends,
         } = accepted;
-        let encrypted = !local && self.worker.net.encryption.is_some();
+        let encrypted = !ends.unix && self.worker.net.encryption.is_some();
         let net = &self.worker.net;
-        match Clients::enter(&net.clients, net.limits.connections(), protocol, names) {
+        match Clients::enter(&net.clients, net.limits.connections(), protocol, ends) {
             Some(open) => {
                 let connection = Connection::<P> {
                     open,

@@ -1,10 +1,12 @@
 //! Redis's protocol, from outside.
 
-use crate::support::{Running, shown, with_redis};
+use crate::support::{Client, PATIENCE, Running, config, memory, shown, with_redis};
 use index::model::ModelIndex;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use wollemi_server::Config;
+use wollemi_server::{Address, Config, Server};
 
 /// Both protocols see the same items: data, times, and each other's changes.
 #[test]
@@ -241,4 +243,61 @@ fn pipelines_are_answered_in_order() {
     let sending = std::thread::spawn(move || sender.write_all(requests.as_bytes()));
     client.expect(answers.as_bytes());
     sending.join().expect("no panic").expect("all sent");
+}
+
+/// A client's `laddr` is the address that it has reached, not the one on which the server listens for any.
+#[test]
+fn clients_are_shown_with_the_address_that_they_reached() {
+    let everywhere = Config {
+        redis: vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)).into()],
+        allow_remote: true,
+        ..config()
+    };
+    let server = Running::over(everywhere, Arc::new(ModelIndex::new()));
+    let port = server.redis.expect("the server serves Redis clients").port();
+    let mut client = Client::connect((Ipv4Addr::LOCALHOST, port).into());
+    client.send(b"client info\r\n");
+    client.line();
+    let line = client.line();
+    assert!(line.contains(&format!(" laddr=127.0.0.1:{port} ")), "{line}");
+    client.ask(
+        &format!("client kill laddr 127.0.0.1:{port} skipme no\r\n"),
+        ":1\r\n",
+    );
+}
+
+/// A client of a unix socket is shown as one, also if the socket's path is relative.
+#[test]
+fn clients_of_relative_sockets_are_shown() {
+    let directory = tempfile::tempdir().expect("a folder");
+    let here = std::env::current_dir().expect("a folder");
+    let root: std::path::PathBuf = here.components().skip(1).map(|_| "..").collect();
+    let absolute = directory.path().join("socket");
+    let path = root.join(absolute.strip_prefix("/").expect("an absolute path"));
+    let unix = Config {
+        redis: vec![Address::Unix(path.clone())],
+        ..config()
+    };
+    let server = Running::of(Server::bind(unix, &memory()).expect("the server starts"));
+    let mut client = UnixStream::connect(&path).expect("it listens");
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    client
+        .write_all(b"client info\r\nquit\r\n")
+        .expect("the server reads");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("the server answers");
+    let laddr = format!(" laddr={}:0 ", path.display());
+    assert!(
+        answer.contains(&laddr) && answer.contains(" flags=U "),
+        "{answer}"
+    );
+    let _open = UnixStream::connect(&path).expect("it listens");
+    let mut stats = server.connect();
+    stats.send(b"stats conns\r\n");
+    let text = String::from_utf8(stats.until(b"END\r\n")).expect("text");
+    assert!(
+        text.contains(&format!(":addr unix:{}\r\n", path.display())),
+        "{text}"
+    );
+    server.stop();
 }

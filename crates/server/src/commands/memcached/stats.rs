@@ -4,6 +4,7 @@ use super::dialect::VERSION;
 use super::handler::Handler;
 use crate::clock::now;
 use crate::counters;
+use crate::net::listen::Address;
 use crate::ops::latency::{Command, Distribution};
 use crate::ops::pool;
 use std::io::Write;
@@ -81,14 +82,14 @@ impl Handler {
 
     fn connections(&self, out: &mut Vec<u8>) {
         let shared = self.shared();
-        let scheme = |address: &str| if address.starts_with('/') { "unix" } else { "tcp" };
+        let scheme = |unix| if unix { "unix" } else { "tcp" };
         // The listening sockets have the first numbers, the clients those behind.
         let listening = shared.net.listening.get().map_or(&[][..], Vec::as_slice);
         for (number, address) in (1u64..).zip(listening) {
             stat(
                 out,
                 &format!("{number}:addr"),
-                &format_args!("{}:{address}", scheme(address)),
+                &format_args!("{}:{address}", scheme(matches!(address, Address::Unix(_)))),
             );
             stat(out, &format!("{number}:state"), &"conn_listening");
             let uptime = shared.started.elapsed().as_secs();
@@ -96,7 +97,7 @@ impl Handler {
         }
         for client in shared.net.clients.all() {
             let number = client.id + listening.len() as u64;
-            let scheme = scheme(&client.local);
+            let scheme = scheme(client.unix);
             let mut line = |name: &str, value: &dyn std::fmt::Display| {
                 stat(out, &format!("{number}:{name}"), value);
             };

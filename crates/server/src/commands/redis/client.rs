@@ -245,7 +245,7 @@ fn redis_clients(context: &Context<'_>) -> Vec<Arc<Client>> {
 /// unknown, so their values are constant.
 fn line(client: &Client) -> String {
     let known = client.known();
-    let flags = match (known.queued, client.local.starts_with('/')) {
+    let flags = match (known.queued, client.unix) {
         (Some(_), true) => "xU",
         (Some(_), false) => "x",
         (None, true) => "U",
@@ -258,7 +258,7 @@ fn line(client: &Client) -> String {
         "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi={}",
         client.id,
         client.peer,
-        client.local,
+        laddr(client),
         known.name,
         client.age(),
         client.idle(),
@@ -276,6 +276,14 @@ fn line(client: &Client) -> String {
         known.lib_version,
     );
     text
+}
+
+/// Returns the server's end of a connection, under Redis's name.
+fn laddr(client: &Client) -> String {
+    match client.unix {
+        true => format!("{}:0", client.local),
+        false => client.local.clone(),
+    }
 }
 
 /// `CLIENT KILL addr`, or `CLIENT KILL [ID id] [ADDR addr] [LADDR addr] [TYPE normal] [USER user] [SKIPME yes|no]`.
@@ -304,7 +312,7 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 doomed.retain(|client| client.id == id as u64);
             }
             b"addr" => doomed.retain(|client| client.peer.as_bytes() == value),
-            b"laddr" => doomed.retain(|client| client.local.as_bytes() == value),
+            b"laddr" => doomed.retain(|client| laddr(client).as_bytes() == value),
             b"type" if is_normal(value)? => {}
             b"type" => doomed.clear(),
             b"user" => {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::commands::{DIALECTS, Session, redis};
 use crate::counters;
-use crate::net::clients::{Clients, Open};
+use crate::net::clients::{Clients, Ends, Open};
 use crate::net::shutdown::Shutdown;
 use crate::ops::config::Config;
 use crate::ops::shared::Shared;
@@ -170,9 +170,13 @@ fn served(
     shutdown: &Shutdown,
     mut stream: impl Stream + 'static,
 ) -> (Rc<Open>, Serving) {
-    let names = ("a client".to_owned(), "a server".to_owned());
+    let ends = Ends {
+        peer: "a client".to_owned(),
+        local: "a server".to_owned(),
+        unix: false,
+    };
     let clients = &worker.net.clients;
-    let open = Clients::enter(clients, CLIENTS, &redis::DIALECT, names);
+    let open = Clients::enter(clients, CLIENTS, &redis::DIALECT, ends);
     let open = Rc::new(open.expect("there is room"));
     let (worker, stop, served) = (worker.clone(), shutdown.subscribe(), open.clone());
     let serving = Box::pin(async move {
