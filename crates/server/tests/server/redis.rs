@@ -301,3 +301,26 @@ fn clients_of_relative_sockets_are_shown() {
     );
     server.stop();
 }
+
+/// `CLIENT LIST ID` lists the clients in the order of its arguments, each as often as it is named.
+#[test]
+fn clients_are_listed_as_asked_for() {
+    let server = Running::with_redis();
+    let mut clients = [(); 2].map(|()| server.connect_redis());
+    let ids = clients.each_mut().map(|client| {
+        client.send(b"client id\r\n");
+        client.line().split_off(1)
+    });
+    let [first, second] = &ids;
+    clients[0].send(format!("client list id {second} {first} 999 {first}\r\n").as_bytes());
+    let text = String::from_utf8(clients[0].until(b"\n\r\n")).expect("text");
+    let listed = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("id=")?.split(' ').next());
+    assert_eq!(listed.collect::<Vec<_>>(), [second, first, first]);
+    let many = 500_000;
+    let request = format!("*{}\r\n$6\r\nclient\r\n$4\r\nlist\r\n$2\r\nid\r\n", many + 3);
+    let id = format!("${}\r\n{first}\r\n", first.len());
+    clients[0].send((request + &id.repeat(many)).as_bytes());
+    clients[0].expect(b"-ERR the reply would be longer than 64 MiB: ask for less at a time\r\n");
+}

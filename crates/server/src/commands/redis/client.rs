@@ -3,7 +3,7 @@
 use super::catalogue::full_name;
 use super::context::Context;
 use super::dialect::DIALECT;
-use super::error::{Done, NOT_INTEGER, SYNTAX, Wrong};
+use super::error::{Done, NOT_INTEGER, SYNTAX, Wrong, bounded};
 use super::help::help;
 use crate::items::databases::COUNT;
 use crate::items::number;
@@ -203,25 +203,26 @@ fn info_error(option: &[u8]) -> Wrong {
 
 fn list(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let kind = args.get(2).to_ascii_lowercase();
-    let wanted: Box<dyn Fn(&Client) -> bool> = match (kind.as_slice(), args.len()) {
-        (_, 2) => Box::new(|_| true),
-        (b"type", 4) => {
-            let normal = is_normal(args.get(3))?;
-            Box::new(move |_| normal)
-        }
+    let mut clients = redis_clients(context);
+    match (kind.as_slice(), args.len()) {
+        (_, 2) => {}
+        (b"type", 4) if is_normal(args.get(3))? => {}
+        (b"type", 4) => clients.clear(),
         (b"id", 4..) => {
             let ids: Option<Vec<_>> = args.from(3).map(number::strict).collect();
             let ids = ids.ok_or("ERR Invalid client ID")?;
-            Box::new(move |client| ids.contains(&(client.id as i64)))
+            // As in Redis, in the order of the ids, each as often as it is named.
+            let of = |id: &i64| clients.binary_search_by_key(id, |client| client.id as i64).ok();
+            let named = ids.iter().filter_map(of);
+            clients = named.map(|place| clients[place].clone()).collect();
         }
         _ => return Err(SYNTAX.into()),
-    };
-    let clients = redis_clients(context);
-    let text: String = clients
-        .iter()
-        .filter(|client| wanted(client))
-        .map(|client| line(client))
-        .collect();
+    }
+    let mut text = String::new();
+    for client in clients {
+        text += &line(&client);
+        bounded(text.len())?;
+    }
     context.reply.verbatim(&text);
     Ok(())
 }
