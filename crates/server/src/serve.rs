@@ -1,11 +1,11 @@
-//! Threads: workers that accept and serve connections, each with a runtime of its own; and the thread that calls
-//! [`run`], which counts and sweeps items, serves metrics, watches the log, and waits for shutdown.
+//! Threads: workers that accept and serve connections, each with a runtime of its own; one that counts and sweeps
+//! items; and the thread that calls [`run`], which serves metrics, watches the log, and waits for signals and shutdown.
 
 use crate::commands::{self, Session, memcached, redis};
 use crate::counters::{self, Counter};
 use crate::net::dialect::Dialect;
 use crate::net::listen::{self, Address, Listening};
-use crate::net::shutdown::{Phase, Shutdown, Signals};
+use crate::net::shutdown::{AnyOf, Phase, Shutdown, Signals};
 use crate::net::tls::Encryption;
 use crate::net::worker::{Thread, runtime};
 use crate::ops::config::Config;
@@ -171,14 +171,20 @@ impl Server {
             Ok(())
         });
         drop(working);
+        let started = started.and_then(|()| sweep::start(shared.clone(), shutdown.subscribe()));
         if started.is_ok() {
             let waiting = wait(&shared, shutdown, signals, metrics, (listening, worked));
             runtime.block_on(LocalSet::new().run_until(waiting));
         }
+        // A reload may still run.
+        runtime.shutdown_background();
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
         shared.backups.wait();
-        started.map(|()| report(&shared, abandoned))
+        let sweeping = started?;
+        // If it has panicked, items are swept by the next server.
+        let _ = sweeping.join();
+        Ok(report(&shared, abandoned))
     }
 }
 
@@ -207,20 +213,21 @@ fn heard(shared: &Shared, shutdown: &Shutdown) -> Result<(Runtime, Signals), Err
     Ok((runtime, signals.map_err(Error::Threads)?))
 }
 
-/// Sweeps and serves metrics until `shutdown`, then waits until the workers have ended or a second signal arrives.
+/// Serves metrics and reloads until `shutdown`, then waits until the workers have ended or a second signal arrives.
 async fn wait(
     shared: &Arc<Shared>,
     shutdown: &Shutdown,
-    mut signals: Signals,
+    signals: Signals,
     metrics: Option<tokio::net::TcpListener>,
     (listening, mut worked): (Vec<Listening>, mpsc::Receiver<()>),
 ) {
+    let Signals {
+        stop: mut stop_signals,
+        reload: reload_signals,
+    } = signals;
     let mut tasks = JoinSet::new();
-    tasks.spawn_local(sweep::count(shared.clone()));
     tasks.spawn_local(sync::watch(shared.databases.db().clone()));
-    if let Some(pause) = shared.config.sweep_pause {
-        tasks.spawn_local(sweep::run(shared.clone(), pause));
-    }
+    tasks.spawn_local(reload_at(reload_signals, shared.clone()));
     if let Some(host) = shared.config.host.clone() {
         tasks.spawn_local(freed::run(move || host.give_back()));
     }
@@ -228,14 +235,11 @@ async fn wait(
         tasks.spawn_local(metrics::http::serve(listener, shared.clone()));
     }
     let mut stop = shutdown.subscribe();
-    loop {
-        tokio::select! {
-            () = stop.reached(Phase::Draining) => break,
-            () = signals.stop.next() => break shutdown.stop(),
-            () = signals.reload.next() => reload(shared),
-            // All workers have ended: by a panic, or because of a `stop` that this task has not noticed yet.
-            _ = worked.recv() => return,
-        }
+    tokio::select! {
+        () = stop.reached(Phase::Draining) => {}
+        () = stop_signals.next() => shutdown.stop(),
+        // All workers have ended: by a panic, or because of a `stop` that this task has not noticed yet.
+        _ = worked.recv() => return,
     }
     drop(tasks);
     // The next server may listen now: the files of unix sockets are removed.
@@ -244,18 +248,28 @@ async fn wait(
     shared.backups.give_up();
     tokio::select! {
         _ = worked.recv() => {}
-        () = signals.stop.next() => shutdown.stop_at_once(),
+        () = stop_signals.next() => shutdown.stop_at_once(),
+    }
+}
+
+/// Reloads at each of these signals.
+async fn reload_at(mut signals: AnyOf, shared: Arc<Shared>) {
+    loop {
+        signals.next().await;
+        reload(&shared).await;
     }
 }
 
 /// Reloads the settings that may change while the server runs (those of [`Shared::take`]: limits, the slow log, the
 /// file for backups, the sync policy), the passwords and the certificate. If the settings cannot be read, nothing
 /// changes; if the passwords or the certificate cannot, the old ones stay.
-fn reload(shared: &Shared) {
-    let Some(host) = &shared.config.host else {
+async fn reload(shared: &Shared) {
+    let Some(host) = shared.config.host.clone() else {
         return;
     };
-    match host.reload() {
+    // It may look up names in the network, so it has a thread of its own.
+    let read = tokio::task::spawn_blocking(move || host.reload()).await;
+    match read.unwrap_or_else(|error| Err(error.to_string())) {
         Ok(config) => {
             shared.take(&config);
             tracing::info!("limits reloaded");

@@ -1,14 +1,18 @@
-//! Work on all items, a few keys at a time: counting them once, and the sweep, which removes dead items that no client
-//! asks for.
+//! Work on all items, a few keys at a time, on a thread of its own: counting them once, and the sweep, which removes
+//! dead items that no client asks for. A removal may wait long for room, in the log or in the pool.
 //!
 //! The sweep goes round all keys for ever. It pauses between two steps, unless it finds many dead items. So it takes a
 //! small share of one thread if few items die, and keeps up if many do.
 
+use crate::Error;
 use crate::clock::now;
 use crate::items::databases;
+use crate::net::shutdown::{Phase, Stop};
+use crate::net::worker::runtime;
 use crate::ops::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Keys visited in one step.
@@ -23,8 +27,28 @@ const COUNT_STEP: usize = 512;
 /// The pause between two steps of the count: a hundred thousand keys take some 0.2 s.
 const COUNT_PAUSE: Duration = Duration::from_millis(1);
 
+/// Starts the thread that counts, and sweeps if the configuration has a pause for it. It ends when the server stops.
+pub fn start(shared: Arc<Shared>, mut stop: Stop) -> Result<JoinHandle<()>, Error> {
+    let runtime = runtime()?;
+    let work = async move {
+        let sweeping = async {
+            if let Some(pause) = shared.config.sweep_pause {
+                run(&shared, pause).await;
+            }
+        };
+        tokio::select! {
+            _ = async { tokio::join!(count(&shared), sweeping) } => {}
+            () = stop.reached(Phase::Draining) => {}
+        }
+    };
+    let thread = std::thread::Builder::new().name("sweep".into());
+    thread
+        .spawn(move || runtime.block_on(work))
+        .map_err(Error::Threads)
+}
+
 /// Counts the items once.
-pub async fn count(shared: Arc<Shared>) {
+async fn count(shared: &Shared) {
     // If a store is damaged, its count stops and is never reported as exact; requests report the damage.
     for (_, store) in shared.databases.all() {
         loop {
@@ -43,7 +67,7 @@ pub async fn count(shared: Arc<Shared>) {
 }
 
 /// Sweeps for ever, in steps with this pause between them.
-pub async fn run(shared: Arc<Shared>, pause: Duration) {
+async fn run(shared: &Shared, pause: Duration) {
     let mut cursors = vec![None; databases::COUNT];
     loop {
         let mut pauses = ROUND;

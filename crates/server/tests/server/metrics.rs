@@ -1,11 +1,17 @@
 //! The metrics for Prometheus.
 
 use crate::python::python;
-use crate::support::{Client, memory, with_redis};
+use crate::support::{Client, PATIENCE, Running, memory, with_redis};
+use index::model::ModelIndex;
+use index::{Action, Edit, Index};
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use wollemi_server::{Config, Error, Protocol, Server, Shutdown};
 
 fn with_metrics() -> Config {
@@ -153,4 +159,57 @@ fn metrics_stay_on_this_machine() {
         ..remote
     })
     .expect("remote access is allowed");
+}
+
+/// An index in which the second write of the key `k` waits until the test lets it go on, as a removal may wait for room
+/// in the log.
+struct Stalling {
+    index: ModelIndex,
+    writes: AtomicUsize,
+    waits: Sender<()>,
+    let_on: Mutex<Receiver<()>>,
+}
+
+impl Index for Stalling {
+    index::delegate!(index: get, scan, check);
+
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+        if key == b"k" && self.writes.fetch_add(1, Ordering::SeqCst) == 1 {
+            // If the test has failed, its end of both channels is closed.
+            let _ = self.waits.send(());
+            let _ = self.let_on.lock().map(|let_on| let_on.recv_timeout(PATIENCE));
+        }
+        self.index.write(key, edit)
+    }
+}
+
+/// Metrics are served while the sweep waits.
+#[test]
+fn a_sweep_that_waits_delays_no_metrics() {
+    let ((waits, waiting), (go_on, let_on)) = (channel(), channel());
+    let stalling = Stalling {
+        index: ModelIndex::new(),
+        writes: AtomicUsize::new(0),
+        waits,
+        let_on: Mutex::new(let_on),
+    };
+    let config = Config {
+        sweep_pause: Some(Duration::from_millis(1)),
+        ..with_metrics()
+    };
+    let server = Running::over(config, Arc::new(stalling));
+    server.connect_redis().ask("set k v px 1\r\n", "+OK\r\n");
+    waiting
+        .recv_timeout(PATIENCE)
+        .expect("the sweep removes the item");
+    let metrics = server.metrics.expect("the server serves metrics");
+    let mut client = Client::connect(metrics);
+    client
+        .socket
+        .set_read_timeout(Some(PATIENCE / 2))
+        .expect("a timeout");
+    client.send(b"GET /metrics HTTP/1.1\r\n\r\n");
+    assert_eq!(client.line(), "HTTP/1.1 200 OK");
+    go_on.send(()).expect("the sweep waits");
+    assert_eq!(server.stop().swept, 1);
 }

@@ -6,9 +6,11 @@ use index::model::ModelIndex;
 use rustix::process::{Signal, getpid, kill_process};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use wollemi_server::{Address, Config, Server, Shutdown};
+use wollemi::Snapshot;
+use wollemi_server::{Address, BackupTo, Config, Copying, Host, Server, Shutdown};
 
 /// A server that stops answers the requests received so far, then closes; a partial request is not executed.
 #[test]
@@ -113,4 +115,51 @@ fn a_stopping_server_leaves_the_socket_of_the_next() {
     UnixStream::connect(&path).expect("the second server listens");
     drop(second);
     assert!(!path.exists());
+}
+
+/// A host whose settings cannot be read before the test lets it go on, as if a name were looked up.
+struct Slow {
+    begins: Sender<()>,
+    let_on: Mutex<Receiver<()>>,
+}
+
+impl Host for Slow {
+    fn reload(&self) -> Result<Config, String> {
+        // If the test has failed, its end of both channels is closed.
+        let _ = self.begins.send(());
+        let _ = self.let_on.lock().map(|let_on| let_on.recv_timeout(PATIENCE));
+        Err("the test is over".into())
+    }
+
+    fn back_up(&self, _: &Snapshot, _: &BackupTo, _: &Copying) -> Result<(), String> {
+        Err("no test makes a backup".into())
+    }
+}
+
+/// A signal stops a server whose reload takes long.
+#[test]
+fn a_slow_reload_delays_no_stop() {
+    let _alone = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
+    let ((begins, begun), (go_on, let_on)) = (channel(), channel());
+    let config = Config {
+        host: Some(Arc::new(Slow {
+            begins,
+            let_on: Mutex::new(let_on),
+        })),
+        ..config()
+    };
+    let mut server = Server::bind(config, &memory()).expect("the server starts");
+    let shutdown = Shutdown::on_signals();
+    server.hear(&shutdown).expect("signal handlers");
+    let (ends, ended) = channel();
+    let thread = std::thread::spawn(move || {
+        let _ = ends.send(server.run(&shutdown));
+    });
+    kill_process(getpid(), Signal::HUP).expect("a signal");
+    begun.recv_timeout(PATIENCE).expect("a reload");
+    kill_process(getpid(), Signal::TERM).expect("a signal");
+    let report = ended.recv_timeout(PATIENCE / 2).expect("the server's end");
+    report.expect("no failure");
+    drop(go_on);
+    thread.join().expect("no panic");
 }
