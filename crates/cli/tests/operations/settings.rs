@@ -83,6 +83,33 @@ fn limits_are_reloaded() {
     assert_eq!(server.terminate(), Some(0));
 }
 
+/// Starts a server whose soft limit on open files is 100.
+fn with_few_files(pool: &Pool, args: &[&str]) -> Server {
+    let mut wollemi = pool.command(["serve", "--json"]);
+    let wollemi = wollemi.args(args);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -S -n 100 && exec \"$@\"", "sh"])
+        .arg(wollemi.get_program())
+        .args(wollemi.get_args())
+        .current_dir(wollemi.get_current_dir().expect("the pool's"));
+    Server::run(&mut limited, pool)
+}
+
+/// The files of many threads, and of their sockets, take nothing from the connections.
+#[test]
+fn many_threads_leave_room_for_the_connections() {
+    let pool = Pool::new();
+    let server = with_few_files(&pool, &["--threads", "64", "--max-connections", "200"]);
+    let mut clients: Vec<_> = (0..200).map(|_| server.redis_client()).collect();
+    for client in &mut clients {
+        assert_eq!(client.ask("ping\r\n").as_deref(), Some("+PONG"));
+    }
+    let refused = server.redis_client().line();
+    assert_eq!(refused.as_deref(), Some("-ERR max number of clients reached"));
+    assert_eq!(server.terminate(), Some(0));
+}
+
 /// The limit on open files follows the limit on connections, also when it is raised later.
 #[test]
 fn files_follow_the_limit_on_connections() {
@@ -90,14 +117,7 @@ fn files_follow_the_limit_on_connections() {
     let write =
         |max: u32| fs::write(pool.file("w.toml"), format!("max-connections = {max}\n")).expect("a file");
     write(20);
-    let wollemi = pool.command(["serve", "--json", "--config", "w.toml"]);
-    let mut limited = Command::new("sh");
-    limited
-        .args(["-c", "ulimit -S -n 100 && exec \"$@\"", "sh"])
-        .arg(wollemi.get_program())
-        .args(wollemi.get_args())
-        .current_dir(wollemi.get_current_dir().expect("the pool's"));
-    let server = Server::run(&mut limited, &pool);
+    let server = with_few_files(&pool, &["--threads", "1", "--config", "w.toml"]);
     let files = || {
         let limits = fs::read_to_string(format!("/proc/{}/limits", server.child.id())).expect("limits");
         let line = limits

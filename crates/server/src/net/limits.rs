@@ -9,6 +9,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Limits {
     connections: AtomicUsize,
+    /// The number of files that the server needs beside its connections.
+    other_files: u64,
     /// Milliseconds; 0: no limit.
     idle: AtomicU64,
     bulk: AtomicUsize,
@@ -17,6 +19,14 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Creates the limits of a server with this many workers and addresses.
+    pub fn new(workers: usize, addresses: usize) -> Limits {
+        Limits {
+            other_files: files::beside_connections(workers, addresses),
+            ..Limits::default()
+        }
+    }
+
     /// Returns the maximum number of connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
@@ -24,7 +34,7 @@ impl Limits {
 
     /// Changes the maximum number of connections, and raises the process's limit on files. Open connections stay.
     pub fn set_connections(&self, max: usize) {
-        files::allow(max);
+        files::allow(max, self.other_files);
         self.connections.store(max, Ordering::Relaxed);
     }
 

@@ -95,9 +95,9 @@ impl Shared {
             Some(path) => Passwords::read(path)?,
             None => Passwords::default(),
         };
-        let limits = Limits::default();
-        take_limits(&limits, &config);
         let workers = config.workers();
+        let limits = Limits::new(workers, config.memcached.len() + config.redis.len());
+        take_limits(&limits, &config);
         let memory = MemoryLimit::new(config.memory_limit.unwrap_or(0), config.evicts);
         let databases = Databases::open(db, &config.map, config.index, memory, limits.value_kept())?;
         let databases = Arc::new(databases);
