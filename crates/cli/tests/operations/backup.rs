@@ -229,6 +229,23 @@ fn a_backup_that_fails_leaves_the_older_one() {
     pool.check();
 }
 
+/// A backup to a pipe, which would wait for a reader, is refused, and the server stops.
+#[test]
+fn a_pipe_keeps_no_server_from_stopping() {
+    let pool = Pool::new();
+    let made = Command::new("mkfifo").arg(pool.file("all.backup")).status();
+    assert!(made.expect("it runs").success());
+    let mut server = Server::start_with(&pool, BACKUP);
+    let mut redis = server.redis_client();
+    assert_eq!(ask(&mut redis, "BGSAVE"), "+Background saving started");
+    wait_until("the end of the backup", || log(&pool).contains("backup begun"));
+    server.signal(Signal::TERM);
+    wait_until("the server's end", || {
+        server.child.try_wait().expect("its child").is_some()
+    });
+    assert!(log(&pool).contains("a running server backs up to a file only"));
+}
+
 /// A server that ends during a backup, by `kill -9` or normally, leaves the older backup or the newer one, complete;
 /// leftovers of a kill do not obstruct the next backup.
 #[test]

@@ -1,6 +1,7 @@
 //! The `Host` that the program provides to the server it runs.
 
 use super::super::backup::to_file;
+use super::super::place::is_replaced;
 use super::{allocator, gather};
 use server::{BackupTo, Config, Copying, Host};
 use std::io;
@@ -22,8 +23,16 @@ impl Host for Program {
         }
     }
 
-    /// Writes the snapshot to a backup file, like `wollemi backup` of a closed pool.
+    /// Writes the snapshot to a backup file, like `wollemi backup` of a closed pool. Refuses pipes and devices: if no
+    /// process reads a pipe, opening it and writing to it wait, and the server, which waits for the backup, could not
+    /// stop.
     fn back_up(&self, snapshot: &Snapshot, to: &BackupTo, copying: &Copying) -> Result<(), String> {
+        if !is_replaced(&to.file) {
+            return Err(format!(
+                "'{}': a running server backs up to a file only",
+                to.file.display()
+            ));
+        }
         let ended = || match copying.is_given_up() {
             true => Err(io::Error::other("aborted: the server is shutting down")),
             false => Ok(()),
