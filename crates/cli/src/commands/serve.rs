@@ -18,7 +18,7 @@ use server::{Address, BackupTo, Config, Protocol, Server, Shutdown, Sync, Tls};
 use settings::Settings;
 use std::ffi::OsString;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,7 +159,8 @@ fn listen_on(text: &str) -> Result<Addresses, String> {
         .to_socket_addrs()
         .map_err(|error| error.to_string())?
         .collect();
-    let usable = |address: &&SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
+    // A TCP socket would take a port of those that servers and clients get, and listen there.
+    let usable = |address: &&SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
     let some: Addresses = all.iter().filter(usable).copied().collect();
     // If none is left, the server reports the error of the first.
     Ok(if some.is_empty() { all } else { some })
