@@ -150,22 +150,18 @@ pub fn one(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Error> {
 }
 
 fn tcp(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<Bound>)> {
-    if address.port() != 0 {
-        // With `SO_REUSEPORT` the sockets would also share the port with another server; this socket detects one. It
-        // does not listen: a client that connected to it would be reset.
-        let probe = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        probe.set_reuse_address(true)?;
-        probe.bind(&address.into())?;
-    }
     let mut address = address;
     let mut sockets = Vec::new();
     for _ in 0..workers {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
-        socket.set_reuse_port(true)?;
         socket.set_nonblocking(true)?;
+        // With `SO_REUSEPORT` a socket also shares its port with another server's. The first one therefore listens
+        // without it, which fails if another server listens there, and shares its port from then on.
+        socket.set_reuse_port(!sockets.is_empty())?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
+        socket.set_reuse_port(true)?;
         let socket = TcpListener::from(socket);
         address = socket.local_addr()?;
         sockets.push(Bound::Tcp(socket));
@@ -294,7 +290,7 @@ pub fn poll_take(
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpStream};
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -321,19 +317,58 @@ mod tests {
                 while !refused.load(Ordering::Relaxed) && !client.is_finished() {
                     std::hint::spin_loop();
                 }
-                let bound = tcp(address, 1);
+                let bound = tcp(address, 2);
                 let Ok((_, sockets)) = &bound else {
                     // Another process took the port, or the client connected to itself.
                     ended.store(true, Ordering::Relaxed);
                     return;
                 };
-                let [Bound::Tcp(listener)] = &sockets[..] else {
-                    panic!("a TCP socket for the worker");
+                let [Bound::Tcp(first), Bound::Tcp(second)] = &sockets[..] else {
+                    panic!("a TCP socket for each worker");
                 };
                 let connected = client.join().expect("no panic");
                 let _connection = connected.expect("accepted").expect("a server listens");
-                listener.accept().expect("the client's connection");
+                let accepted = first.accept().or_else(|_| second.accept());
+                accepted.expect("the client's connection");
             });
         }
+    }
+
+    /// Of two servers that begin to listen on one port at the same moment, at most one does.
+    #[test]
+    fn no_two_servers_share_a_port() {
+        for _ in 0..1000 {
+            let (address, socket) = one((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+            drop(socket);
+            let arrived = AtomicUsize::new(0);
+            let listen = || {
+                arrived.fetch_add(1, Ordering::Relaxed);
+                while arrived.load(Ordering::Relaxed) < 2 {
+                    std::hint::spin_loop();
+                }
+                tcp(address, 2)
+            };
+            let both = std::thread::scope(|scope| {
+                let other = scope.spawn(listen);
+                [listen(), other.join().expect("no panic")]
+            });
+            assert!(both.iter().any(Result::is_err), "{both:?}");
+        }
+    }
+
+    /// The sockets of a server's workers share its connections.
+    #[test]
+    fn each_worker_has_connections() {
+        let (address, sockets) = tcp((Ipv4Addr::LOCALHOST, 0).into(), 2).expect("a free port");
+        let clients: Vec<_> = (0..64)
+            .map(|_| TcpStream::connect(address).expect("it listens"))
+            .collect();
+        let accepted = sockets.iter().map(|socket| match socket {
+            Bound::Tcp(socket) => std::iter::from_fn(|| socket.accept().ok()).count(),
+            Bound::Unix(_) => panic!("a TCP socket for each worker"),
+        });
+        let accepted: Vec<_> = accepted.collect();
+        assert_eq!(accepted.iter().sum::<usize>(), clients.len());
+        assert!(accepted.iter().all(|&count| count > 0), "{accepted:?}");
     }
 }
