@@ -6,7 +6,8 @@
 use crate::Error;
 use crate::net::clients::Ends;
 use crate::net::dialect::Dialect;
-use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
+use rustix::fs::{Mode, fchmod};
+use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -18,7 +19,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-/// Connections that may wait at a TCP socket to be accepted.
+/// Connections that may wait at a socket to be accepted.
 const BACKLOG: i32 = 4096;
 
 /// How long a connection may be silent before the first keepalive probe: Redis's default of `tcp-keepalive`. Further
@@ -176,12 +177,17 @@ fn unix(path: &Path, workers: usize) -> io::Result<(File, Vec<Bound>)> {
         // A killed server has left this file. Any other failure may mean that a server listens there.
         std::fs::remove_file(path)?;
     }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // On Linux the file gets the socket's permissions, and never has others; elsewhere this may fail.
+    let _ = fchmod(&socket, Mode::RWXU);
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
     let file = File {
-        socket: UnixListener::bind(path)?,
+        socket: socket.into(),
         path: path.to_owned(),
     };
+    SockRef::from(&file.socket).listen(BACKLOG)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))?;
-    file.socket.set_nonblocking(true)?;
     let sockets = (0..workers)
         .map(|_| file.socket.try_clone().map(Bound::Unix))
         .collect::<Result<_, _>>()?;
@@ -370,5 +376,30 @@ mod tests {
         let accepted: Vec<_> = accepted.collect();
         assert_eq!(accepted.iter().sum::<usize>(), clients.len());
         assert!(accepted.iter().all(|&count| count > 0), "{accepted:?}");
+    }
+
+    /// The file of a unix socket is its owner's alone from the beginning.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_other_user_can_connect() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let path = directory.path().join("socket");
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watching = scope.spawn(|| {
+                let mut open = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    if let Ok(file) = std::fs::metadata(&path) {
+                        open |= file.permissions().mode() & 0o077;
+                    }
+                }
+                open
+            });
+            for _ in 0..3000 {
+                unix(&path, 1).expect("no other socket is there");
+            }
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(watching.join().expect("no panic"), 0);
+        });
     }
 }
