@@ -324,3 +324,22 @@ fn clients_are_listed_as_asked_for() {
     clients[0].send((request + &id.repeat(many)).as_bytes());
     clients[0].expect(b"-ERR the reply would be longer than 64 MiB: ask for less at a time\r\n");
 }
+
+/// The port shown is the one that the server listens on, also where the system chose it.
+#[test]
+fn the_port_is_shown() {
+    let server = Running::with_redis();
+    let port = server
+        .redis
+        .expect("the server serves Redis clients")
+        .port()
+        .to_string();
+    let mut client = server.connect_redis();
+    client.ask(
+        "config get port\r\n",
+        &format!("*2\r\n$4\r\nport\r\n${}\r\n{port}\r\n", port.len()),
+    );
+    client.send(b"info server\r\necho the-end\r\n");
+    let info = String::from_utf8(client.until(b"the-end\r\n")).expect("text");
+    assert!(info.contains(&format!("\r\ntcp_port:{port}\r\n")), "{info}");
+}

@@ -97,7 +97,7 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
         ("maxclients", limits.connections().to_string()),
         ("maxmemory", memory.limit().to_string()),
         ("maxmemory-policy", policy(memory.evicts()).to_owned()),
-        ("port", port(&shared.config.redis).to_string()),
+        ("port", port(shared).to_string()),
         ("proto-max-bulk-len", limits.bulk().to_string()),
         ("save", String::new()),
         ("slowlog-log-slower-than", shared.slow.threshold().to_string()),
@@ -117,9 +117,12 @@ fn tcp(addresses: &[Address]) -> impl Iterator<Item = SocketAddr> {
     })
 }
 
-/// Returns the port of the first TCP address; 0 if there is none.
-pub fn port(addresses: &[Address]) -> u16 {
-    tcp(addresses).next().map_or(0, |address| address.port())
+/// Returns the port of the first TCP address of Redis's clients; 0 if there is none.
+pub fn port(shared: &Shared) -> u16 {
+    let listening = shared.net.listening.get().map_or(&[][..], Vec::as_slice);
+    // Those of memcached's clients come first.
+    let redis = listening.get(shared.config.memcached.len()..).unwrap_or_default();
+    tcp(redis).next().map_or(0, |address| address.port())
 }
 
 /// Returns Redis's name for the way in which the memory limit is kept.

@@ -98,7 +98,7 @@ fn server(shared: &Shared) -> Lines {
         line("os", &std::env::consts::OS),
         line("arch_bits", &usize::BITS),
         line("process_id", &std::process::id()),
-        line("tcp_port", &port(&shared.config.redis)),
+        line("tcp_port", &port(shared)),
         line("server_time_usec", &(now() * 1000)),
         line("uptime_in_seconds", &uptime),
         line("uptime_in_days", &(uptime / 86400)),
