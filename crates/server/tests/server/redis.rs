@@ -343,3 +343,21 @@ fn the_port_is_shown() {
     let info = String::from_utf8(client.until(b"the-end\r\n")).expect("text");
     assert!(info.contains(&format!("\r\ntcp_port:{port}\r\n")), "{info}");
 }
+
+/// `RESET` keeps the names of the client's library, and no other.
+#[test]
+fn a_reset_keeps_the_library() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    client.ask(
+        "client setname me\r\nclient setinfo lib-name some\r\nclient setinfo lib-ver 1\r\nreset\r\n",
+        "+OK\r\n+OK\r\n+OK\r\n+RESET\r\n",
+    );
+    client.send(b"client info\r\n");
+    client.line();
+    let line = client.line();
+    assert!(
+        line.contains(" name= ") && line.contains(" lib-name=some lib-ver=1"),
+        "{line}"
+    );
+}

@@ -40,7 +40,14 @@ pub fn reset(context: &mut Context<'_>, _: Args<'_>) -> Done {
     (state.db, state.resp3, state.queue) = (0, false, None);
     state.watched.clear();
     state.known = context.worker.shared.passwords.is_disabled();
-    context.client.know(|known| *known = Known::default());
+    context.client.know(|known| {
+        // The names of the client's library stay, as in Redis.
+        *known = Known {
+            lib_name: std::mem::take(&mut known.lib_name),
+            lib_version: std::mem::take(&mut known.lib_version),
+            ..Known::default()
+        };
+    });
     context.reply.simple("RESET");
     Ok(())
 }
