@@ -105,7 +105,7 @@ fn hint(failure: &Failure) -> &'static str {
         Failure::Server(server::Error::NotLoopback(_)) => " (--passwords, --allow-remote)",
         Failure::Server(server::Error::MetricsNotLoopback(_)) => " (--allow-remote)",
         Failure::Server(server::Error::Sync { .. }) => " (--level, --sync)",
-        Failure::Server(server::Error::Listen { .. }) => " (--memcached, --redis, --no-redis)",
+        Failure::Server(server::Error::Listen { .. }) => " (--memcached, --redis, --no-redis, --metrics)",
         _ => "",
     }
 }
