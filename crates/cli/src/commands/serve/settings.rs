@@ -122,23 +122,42 @@ impl Settings {
             for said in layer {
                 let excluding = excluded_by(&command, &options, &said.name);
                 // A switch that is off excludes nothing.
-                let wins =
-                    |one: &Settled| one.name == said.name || (!one.off && excluding.contains(&one.name));
+                let excludes = |one: &&Settled| !one.off && excluding.contains(&one.name);
+                let wins = |one: &Settled| one.name == said.name || excludes(&one);
                 if settled[..stronger].iter().any(wins) {
                     continue;
+                }
+                let off = matches!(said.values, Values::Switch(false));
+                if let Some(other) = settled.iter().find(excludes).filter(|_| !off) {
+                    return Err(both(&said, other));
                 }
                 let flags = said.flags();
                 check(&flags, &said.source)?;
                 argv.extend(flags);
                 settled.push(Settled {
-                    off: matches!(said.values, Values::Switch(false)),
+                    off,
                     name: said.name,
                     source: said.source,
                 });
             }
         }
         let matches = parse(&argv)?;
-        let all = options.iter().map(|option| setting(option, &matches, &settled));
+        let is_excluded = |option: &Arg| {
+            let excluding = excluded_by(&command, &options, name(option));
+            settled
+                .iter()
+                .any(|one| !one.off && excluding.contains(&one.name))
+        };
+        let all = options.iter().map(|option| {
+            let mut setting = setting(option, &matches, &settled);
+            if let (Source::Default, Values::Texts(texts)) = (&setting.source, &mut setting.values)
+                && is_excluded(option)
+            {
+                // The default is not in effect.
+                texts.clear();
+            }
+            setting
+        });
         let all = all.collect();
         match Cli::from_arg_matches(&matches).map_err(|error| wrong(&error))? {
             Cli {
@@ -269,6 +288,15 @@ fn check(flags: &[OsString], source: &Source) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::Usage(format!("{source}: {}", said(&error)))),
     }
+}
+
+/// Returns the failure of two settings of one layer that exclude each other.
+fn both(said: &Given, other: &Settled) -> Failure {
+    let Given { name, source, .. } = said;
+    Failure::Usage(format!(
+        "{source}: '{name}' excludes '{}' ({})",
+        other.name, other.source
+    ))
 }
 
 /// Returns the name of a setting's variable.
