@@ -521,3 +521,30 @@ fn signals_end_commands_in_order() {
     }
     pool.check();
 }
+
+/// Compaction removes what a crash has left of a log that was ended, or not yet begun: the new file can be written, and
+/// get a log.
+#[test]
+fn compaction_leaves_nothing_of_a_log() {
+    for with_manifest in [true, false] {
+        let pool = Pool::new();
+        pool.ok(["put", "k", "v", "--level", "disk"]);
+        pool.ok(["checkpoint", "--full"]);
+        let (files, left) = (pool.file("wollemi.pool.disk"), pool.file("left"));
+        fs::create_dir(&left).expect("made");
+        for file in fs::read_dir(&files).expect("a directory") {
+            let file = file.expect("a file");
+            if with_manifest || file.file_name() != "manifest" {
+                fs::copy(file.path(), left.join(file.file_name())).expect("copied");
+            }
+        }
+        pool.ok(["level", "--to", "process"]);
+        fs::rename(&left, &files).expect("renamed");
+        pool.ok(["compact"]);
+        assert!(!files.exists());
+        pool.ok(["put", "other", "v"]);
+        assert_eq!(pool.ok(["level", "--to", "disk"]), b"disk\n");
+        assert_eq!(pool.ok(["get", "k"]), b"v");
+        pool.check();
+    }
+}

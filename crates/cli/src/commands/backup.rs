@@ -125,8 +125,7 @@ impl Restore {
         // The target file, if the name is a link.
         let pool = pmem::pool::behind_links(&pool).map_err(failed(&pool))?;
         let log = log_of(&pool);
-        // An empty directory is not a log.
-        if fs::read_dir(&log).map_or(log.exists(), |mut files| files.next().is_some()) {
+        if has_files(&log) {
             return Err(Failure::Usage(format!(
                 "'{}' exists, and a pool beside it would be rebuilt from it: remove it first, or restore \
                  elsewhere (--pool)",
@@ -200,9 +199,13 @@ impl Compact {
         // The old pool stays locked until the new file has its name. An opening that waits for the lock then opens the
         // new file.
         let opened = identity(&pool).map_err(failed(&pool))?;
-        let db = context.to_read().recovery_threads(0).open(&pool)?;
-        if db.level() == Level::Disk {
-            return Err(has_no_log_to_keep(&pool));
+        let mut db = open_to_copy(context, &pool)?;
+        if has_files(&log_of(&pool)) {
+            // Leftovers of a log, which name the old pool's id: an opening to write removes them. The new file has
+            // another id, so they would count as another pool's.
+            drop(db);
+            options.clone().create(false).open(&pool)?.close()?;
+            db = open_to_copy(context, &pool)?;
         }
         // A user without write permission on the file may not replace it.
         File::options().write(true).open(&pool).map_err(failed(&pool))?;
@@ -253,6 +256,15 @@ impl Compact {
     }
 }
 
+/// Opens a pool without a log read-only, to copy it.
+fn open_to_copy(context: &Context, pool: &Path) -> Result<Db, Failure> {
+    let db = context.to_read().recovery_threads(0).open(pool)?;
+    match db.level() {
+        Level::Disk => Err(has_no_log_to_keep(pool)),
+        _ => Ok(db),
+    }
+}
+
 fn has_no_log_to_keep(pool: &Path) -> Failure {
     Failure::Usage(format!(
         "'{}': its log would not fit the new file: compact a pool at level `process` (`wollemi level --to process`, and \
@@ -266,6 +278,11 @@ pub fn log_of(pool: &Path) -> PathBuf {
     let mut name = pool.as_os_str().to_owned();
     name.push(".disk");
     name.into()
+}
+
+/// Returns whether a file has the name of a log's directory, or the directory has files. An empty one is not a log.
+fn has_files(log: &Path) -> bool {
+    fs::read_dir(log).map_or(log.exists(), |mut files| files.next().is_some())
 }
 
 /// Returns free pages to the file system.
