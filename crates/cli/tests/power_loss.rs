@@ -168,3 +168,19 @@ fn a_pool_with_a_log_is_rebuilt() {
     pool.ok(["put", "other", "value"]);
     assert_eq!(pool.ok(["get", "k"]), b"value");
 }
+
+/// A command that begins a log, but finds one, rebuilds a lost or missing pool like any other that writes.
+#[test]
+fn a_pool_with_a_log_is_rebuilt_at_its_level() {
+    for is_missing in [false, true] {
+        let pool = Pool::new();
+        pool.ok(["put", "k", "value", "--level", "disk"]);
+        Server::start(&pool).kill();
+        match is_missing {
+            true => fs::remove_file(pool.path()).expect("removed"),
+            false => stop_machine(&pool),
+        }
+        assert_eq!(pool.ok(["level", "--to", "disk"]), b"disk\n");
+        assert_eq!(pool.ok(["get", "k"]), b"value");
+    }
+}

@@ -6,7 +6,7 @@ use crate::exit::{Failure, Outcome};
 use crate::stop;
 use indicatif::BinaryBytes;
 use std::io::Write;
-use wollemi::Level;
+use wollemi::{Error, FilesError, Level};
 
 /// The arguments of `level`.
 #[derive(Debug, clap::Args)]
@@ -55,13 +55,19 @@ impl Args {
     }
 }
 
-/// Refuses to take a checkpoint of a damaged pool: that would give damaged bytes new checksums.
+/// Refuses to take a checkpoint of a damaged pool: that would give damaged bytes new checksums. A pool that the next
+/// opening rebuilds from its log is not read, and has its checkpoint.
 fn refuse_damaged(context: &Context, level: Level) -> Result<(), Failure> {
     if level != Level::Disk {
         return Ok(());
     }
     let pool = context.pool();
-    let db = context.open_to_check()?;
+    let db = match context.open_to_check() {
+        Err(Failure::Database(Error::Files(FilesError::NeedsRebuild(_) | FilesError::PoolMissing(_)))) => {
+            return Ok(());
+        }
+        opened => opened?,
+    };
     if db.level() == Level::Disk || db.check()?.is_clean() {
         return Ok(());
     }
