@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use wollemi::Options;
 
 /// The signal received; 0: none.
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
@@ -53,6 +54,11 @@ pub fn on_signals() {
         // SAFETY: `note` calls only functions that are allowed in a signal handler.
         unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
     }
+}
+
+/// Makes checkpoints fail soon after a signal.
+pub fn ends_checkpoints(options: Options) -> Options {
+    options.end_checkpoints_if(|| signal().is_some())
 }
 
 /// Returns the signal received, after which the command must stop.

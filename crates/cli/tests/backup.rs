@@ -3,10 +3,11 @@
 mod common;
 
 use common::{Pool, fail_write_out, hear_interrupts, text, to_end};
-use std::fs;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// Returns a pool with two maps, held by different indexes, with enough keys for several pages.
@@ -480,7 +481,6 @@ fn a_log_is_beside_the_file_itself() {
 /// A signal stops a command in an orderly way: incomplete files are removed, and pools are closed.
 #[test]
 fn signals_end_commands_in_order() {
-    use rustix::process::{Pid, Signal, kill_process};
     let pool = filled();
     let whole = pool.ok(["backup", "-"]);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
@@ -547,4 +547,55 @@ fn compaction_leaves_nothing_of_a_log() {
         assert_eq!(pool.ok(["get", "k"]), b"v");
         pool.check();
     }
+}
+
+/// Returns whether the program handles the signal. It does so once.
+fn handles(child: &Child, signal: Signal) -> bool {
+    let status =
+        fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it has not been waited for");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+}
+
+/// A signal also ends the checkpoint with which a log begins. The pool then has no log.
+#[test]
+fn signals_end_the_first_checkpoint() {
+    let pool = filled();
+    pool.ok(["backup", "all.backup"]);
+    let expected = contents(&pool, "wollemi.pool");
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let stopped = |args: &[&str], name: &str| {
+            // Until the lock is free, the program waits before the checkpoint.
+            let files = pool.file(&format!("{name}.disk"));
+            fs::create_dir_all(&files).expect("made");
+            let lock = File::open(&files).expect("a directory");
+            lock.lock().expect("locked");
+            let mut command = pool.command(args);
+            command.args(["--pool", name, "--lock-wait", "120"]);
+            let mut child = hear_interrupts(&mut command)
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the program starts");
+            while !(handles(&child, signal) && pool.file(name).exists()) {
+                assert!(child.try_wait().expect("a child").is_none(), "{args:?}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            kill_process(Pid::from_child(&child), signal).expect("the program runs");
+            while handles(&child, signal) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(lock);
+            let status = child.wait().expect("the program ends");
+            assert_eq!(status.code(), Some(code), "{args:?}");
+            assert_eq!(text(&pool.ok(["level", "--pool", name])), "process\n");
+            assert!(contents(&pool, name) == expected);
+            assert_eq!(fs::read_dir(&files).map_or(0, Iterator::count), 0, "{args:?}");
+        };
+        stopped(&["level", "--to", "disk"], "wollemi.pool");
+        stopped(&["restore", "all.backup", "--level", "disk"], "new.pool");
+        fs::remove_file(pool.file("new.pool")).expect("removed");
+    }
+    pool.ok(["level", "--to", "disk"]);
+    pool.check();
 }

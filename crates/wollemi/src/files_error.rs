@@ -61,8 +61,9 @@ pub enum FilesError {
         /// One of the files.
         file: String,
     },
-    /// A checkpoint was abandoned because the database is being closed.
-    #[error("checkpoint abandoned: the database is being closed")]
+    /// A checkpoint was abandoned because the database is being closed, or because [the
+    /// caller](crate::Options::end_checkpoints_if) wants it to end.
+    #[error("checkpoint abandoned: the database is being closed, or the program stops")]
     Stopped,
     /// The pool has a log, but the checkpoint beside it is missing.
     #[error(

@@ -1,5 +1,6 @@
 //! Options for opening a database.
 
+use crate::disk::pace::Asked;
 use crate::disk::progress::{OnRebuild, Rebuilding};
 use crate::disk::settings::Settings;
 use crate::disk::sizes::Sizes;
@@ -33,6 +34,7 @@ pub struct Options {
     durability: Durability,
     sync_within: Duration,
     on_rebuild: Option<OnRebuild>,
+    checkpoints_end: Option<Asked>,
 }
 
 impl std::fmt::Debug for Options {
@@ -57,6 +59,7 @@ impl Default for Options {
             durability: Durability::Immediate,
             sync_within: Duration::from_secs(1),
             on_rebuild: None,
+            checkpoints_end: None,
         }
     }
 }
@@ -103,6 +106,25 @@ impl Options {
     /// It is called at the beginning and at the end, and in between by several threads.
     pub fn on_rebuild(mut self, report: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
         self.on_rebuild = Some(Arc::new(report));
+        self
+    }
+
+    /// Sets a condition that ends checkpoints early, such as a signal that the program has received. Each step of a
+    /// checkpoint asks for it. Once it holds, checkpoints fail with
+    /// [`FilesError::Stopped`](crate::FilesError::Stopped), and so does an opening that begins a log: it leaves the
+    /// pool without one. Default: none.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("data.pool");
+    /// wollemi::Db::open(&path)?.map("images")?.upsert("a", [0; 1_000_000])?;
+    /// let options = wollemi::Options::new().level(wollemi::Level::Disk);
+    /// options.clone().end_checkpoints_if(|| true).open(&path).expect_err("ended");
+    /// assert_eq!(wollemi::Db::open(&path)?.level(), wollemi::Level::Process);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn end_checkpoints_if(mut self, is_over: impl Fn() -> bool + Send + Sync + 'static) -> Options {
+        self.checkpoints_end = Some(Arc::new(is_over));
         self
     }
 
@@ -254,6 +276,7 @@ impl Options {
             durability: self.durability,
             sync_within: self.sync_within,
             on_rebuild: self.on_rebuild.clone(),
+            checkpoints_end: self.checkpoints_end.clone(),
             rebuild_threads: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
             sizes: Sizes::default(),
             has_threads: true,

@@ -161,7 +161,8 @@ impl Restore {
             Ok(copied)
         })?;
         if level == Level::Disk {
-            options.create(false).open(&pool)?.close()?;
+            let options = stop::ends_checkpoints(options.create(false));
+            options.open(&pool)?.close()?;
         }
         progress.finish_and_clear();
         summarize("restored", copied, started, None, context.json)

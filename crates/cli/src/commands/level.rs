@@ -34,9 +34,13 @@ impl Args {
                 context.open_to_read()?.level()
             }
             Some(level) => {
+                if level == Level::Disk && begins_log(context)? {
+                    // The opening takes the first checkpoint.
+                    stop::on_signals();
+                }
+                let options = stop::ends_checkpoints(context.to_write()?);
+                let db = options.create(false).level(level).open(&path)?;
                 stop::on_signals();
-                refuse_damaged(context, level)?;
-                let db = context.to_write()?.create(false).level(level).open(&path)?;
                 let level = db.level();
                 db.close()?;
                 level
@@ -55,26 +59,26 @@ impl Args {
     }
 }
 
-/// Refuses to take a checkpoint of a damaged pool: that would give damaged bytes new checksums. A pool that the next
-/// opening rebuilds from its log is not read, and has its checkpoint.
-fn refuse_damaged(context: &Context, level: Level) -> Result<(), Failure> {
-    if level != Level::Disk {
-        return Ok(());
-    }
+/// Returns whether the pool has no log yet: an opening at level `disk` then takes a checkpoint, which would give
+/// damaged bytes new checksums, so a damaged pool is refused. A pool that such an opening rebuilds has a log.
+fn begins_log(context: &Context) -> Result<bool, Failure> {
     let pool = context.pool();
     let db = match context.open_to_check() {
         Err(Failure::Database(Error::Files(FilesError::NeedsRebuild(_) | FilesError::PoolMissing(_)))) => {
-            return Ok(());
+            return Ok(false);
         }
         opened => opened?,
     };
-    if db.level() == Level::Disk || db.check()?.is_clean() {
-        return Ok(());
+    if db.level() == Level::Disk {
+        return Ok(false);
     }
-    Err(Failure::DamagedSource {
-        pool,
-        is_overridable: false,
-    })
+    match db.check()?.is_clean() {
+        true => Ok(true),
+        false => Err(Failure::DamagedSource {
+            pool,
+            is_overridable: false,
+        }),
+    }
 }
 
 /// The arguments of `checkpoint`.
@@ -94,7 +98,9 @@ impl Checkpoint {
     /// Takes a checkpoint.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         context.refuse_map()?;
-        let db = context.open_to_write(false)?;
+        let options = stop::ends_checkpoints(context.to_write()?);
+        let db = options.create(false).open(context.pool())?;
+        stop::on_signals();
         let Some(done) = db.checkpoint(self.full)? else {
             return Err(Failure::Usage(format!(
                 "the pool has level {}; only a pool of level disk has checkpoints: run `wollemi level --to disk` first",

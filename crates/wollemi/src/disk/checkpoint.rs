@@ -34,7 +34,7 @@
 use crate::db::Maps;
 use crate::disk::delta::Deltas;
 use crate::disk::manifest::{Manifest, MapRuns, Run};
-use crate::disk::pace::Pace;
+use crate::disk::pace::{Pace, Stop};
 use crate::disk::replay::index_kind;
 use crate::disk::run::RunWriter;
 use crate::disk::sizes::Sizes;
@@ -44,7 +44,7 @@ use crate::{Error, Media};
 use index::{Direction, Index};
 use log::{Disk, Log, Lsn};
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The checkpoints of a database.
@@ -99,7 +99,7 @@ impl<D: Disk> Checkpoints<D> {
     ///
     /// [`Error::Files`], and an index's error if the pool is damaged. The last checkpoint then stays in effect, unless
     /// the new one is in doubt (I4).
-    pub fn take<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
+    pub fn take<M: Media>(&self, maps: &Maps<M>, stop: &Stop) -> Result<Checkpoint, Error> {
         let mut manifest = self.lock();
         let of = |full: bool| {
             let runs = manifest.runs().filter(move |run| (run.level == 0) == full);
@@ -117,7 +117,7 @@ impl<D: Disk> Checkpoints<D> {
     /// # Errors
     ///
     /// Those of [`take`](Checkpoints::take).
-    pub fn take_full<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
+    pub fn take_full<M: Media>(&self, maps: &Maps<M>, stop: &Stop) -> Result<Checkpoint, Error> {
         self.replace(maps, &mut self.lock(), true, stop)
     }
 
@@ -147,7 +147,7 @@ impl<D: Disk> Checkpoints<D> {
         maps: &Maps<M>,
         manifest: &mut Manifest,
         is_full: bool,
-        stop: &AtomicBool,
+        stop: &Stop,
     ) -> Result<Checkpoint, Error> {
         // The log could not become durable up to `until`, so no runs are written for nothing.
         self.log.check_failed().map_err(FilesError::from)?;
@@ -199,7 +199,7 @@ impl<D: Disk> Checkpoints<D> {
     }
 
     /// Writes all maps into new runs.
-    fn walk<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
+    fn walk<M: Media>(&self, maps: &Maps<M>, stop: &Stop, new: &mut Manifest) -> Result<(), Error> {
         let mut pace = self.pace(stop);
         new.from = maps.end_at_rest(&self.log)?.0;
         new.maps.clear();
@@ -243,7 +243,7 @@ impl<D: Disk> Checkpoints<D> {
         Ok(runs.map(Runs::finish).transpose()?)
     }
 
-    fn pace<'c>(&'c self, stop: &'c AtomicBool) -> Pace<'c, D> {
+    fn pace<'c>(&'c self, stop: &'c Stop) -> Pace<'c, D> {
         Pace::new(&self.log, stop, self.sizes.rest)
     }
 
@@ -264,7 +264,7 @@ impl<D: Disk> Checkpoints<D> {
     }
 
     /// Writes the log's changes since the last checkpoint into a new level of each changed map.
-    fn delta<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
+    fn delta<M: Media>(&self, maps: &Maps<M>, stop: &Stop, new: &mut Manifest) -> Result<(), Error> {
         let mut pace = self.pace(stop);
         let until = maps.end_at_rest(&self.log)?;
         let mut rested = new.from;

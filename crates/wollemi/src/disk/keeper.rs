@@ -10,6 +10,7 @@
 use crate::db::{Keeper, Maps};
 use crate::disk::beside;
 use crate::disk::checkpoint::Checkpoints;
+use crate::disk::pace::Stop;
 use crate::files_error::FilesError;
 use crate::report::{Checkpoint, LogStats, Rebuilt};
 use crate::write::traffic::Alive;
@@ -17,7 +18,6 @@ use crate::{Error, Media};
 use log::{Disk, Log, Syncer};
 use pmem::Process;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -71,13 +71,20 @@ struct Last {
 pub(crate) struct Bell {
     /// Takes the checkpoint in the calling thread if no thread waits for the bell.
     at_once: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    stop: AtomicBool,
+    pub stop: Stop,
     /// Whether the log needs room.
     rung: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Bell {
+    pub fn new(stop: Stop) -> Bell {
+        Bell {
+            stop,
+            ..Bell::default()
+        }
+    }
+
     /// Asks for a checkpoint.
     pub fn ring(&self) {
         if let Some(take) = self.at_once.get() {
@@ -109,13 +116,13 @@ impl Bell {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.load(SeqCst)
+        self.stop.is_closing()
     }
 
     fn stop(&self) {
         // Under the lock, so that no thread misses it between its check and its sleep.
         let _rung = self.lock();
-        self.stop.store(true, SeqCst);
+        self.stop.close();
         self.changed.notify_all();
     }
 

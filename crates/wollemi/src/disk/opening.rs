@@ -17,6 +17,7 @@ use crate::disk::checkpoint::Checkpoints;
 use crate::disk::keeper::{Bell, KeeperState, Threads};
 use crate::disk::making::{left_over, make};
 use crate::disk::manifest::{self, Manifest};
+use crate::disk::pace::Stop;
 use crate::disk::rebuild::rebuild;
 use crate::disk::replay::catch_up;
 use crate::disk::settings::Settings;
@@ -243,7 +244,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     // A checkpoint reads every map, and without checkpoints the log would reach its limit.
     store.refuse_left_out()?;
-    let bell = Arc::new(Bell::default());
+    let bell = Arc::new(Bell::new(Stop::new(settings.checkpoints_end.clone())));
     let ring = bell.clone();
     let patience = if settings.has_threads {
         ROOM_TIMEOUT
@@ -292,9 +293,12 @@ pub(crate) fn attach<M: Media, D: Disk>(
                 uuid: uuid.to_u128(),
                 ..Manifest::default()
             };
-            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, settings.sizes);
+            let checkpoints = Checkpoints::new(disk.clone(), log.clone(), manifest, settings.sizes);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
-            checkpoints.take_full(&maps, &Default::default())?;
+            checkpoints.take_full(&maps, &bell.stop).inspect_err(|_| {
+                // The pool stays without a log. If the removal of the files fails, the next opening repeats it.
+                let _ = clear(&*disk, None);
+            })?;
             (log, checkpoints)
         }
     };

@@ -7,6 +7,7 @@
 //! are no rests.
 
 use log::{Disk, Log};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -19,10 +20,44 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum length of a rest.
 const MAX_REST: Duration = Duration::from_secs(1);
 
+/// Returns whether the caller wants checkpoints to end.
+pub(crate) type Asked = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What ends checkpoints early.
+#[derive(Default)]
+pub(crate) struct Stop {
+    /// Whether the database is being closed.
+    closing: AtomicBool,
+    asked: Option<Asked>,
+}
+
+impl Stop {
+    pub fn new(asked: Option<Asked>) -> Stop {
+        Stop {
+            closing: AtomicBool::new(false),
+            asked,
+        }
+    }
+
+    /// Notes that the database is being closed.
+    pub fn close(&self) {
+        self.closing.store(true, SeqCst);
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(SeqCst)
+    }
+
+    /// Returns whether checkpoints must end.
+    fn is_set(&self) -> bool {
+        self.is_closing() || self.asked.as_ref().is_some_and(|asked| asked())
+    }
+}
+
 /// The pace of one checkpoint.
 pub(crate) struct Pace<'c, D: Disk> {
     log: &'c Log<D>,
-    stop: &'c AtomicBool,
+    stop: &'c Stop,
     /// Length of a rest, as a multiple of its step.
     rest: f64,
     /// When the current step began.
@@ -35,7 +70,7 @@ pub(crate) struct Pace<'c, D: Disk> {
 
 impl<'c, D: Disk> Pace<'c, D> {
     /// Begins the first step of a checkpoint, which is abandoned once `stop` is set.
-    pub fn new(log: &'c Log<D>, stop: &'c AtomicBool, rest: f64) -> Pace<'c, D> {
+    pub fn new(log: &'c Log<D>, stop: &'c Stop, rest: f64) -> Pace<'c, D> {
         Pace {
             log,
             stop,
@@ -48,7 +83,7 @@ impl<'c, D: Disk> Pace<'c, D> {
 
     /// Returns whether the checkpoint is stopped.
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(SeqCst)
+        self.stop.is_set()
     }
 
     /// Returns whether writes have recently waited for syncs.

@@ -1,6 +1,7 @@
 //! The settings of an opening at level `disk`.
 
 use crate::IndexKind;
+use crate::disk::pace::Asked;
 use crate::disk::progress::OnRebuild;
 use crate::disk::sizes::Sizes;
 use crate::write::journal::Durability;
@@ -20,6 +21,8 @@ pub(crate) struct Settings {
     pub durability: Durability,
     pub sync_within: Duration,
     pub on_rebuild: Option<OnRebuild>,
+    /// Whether the caller wants checkpoints to end.
+    pub checkpoints_end: Option<Asked>,
     /// Threads used by a rebuild.
     pub rebuild_threads: usize,
     pub sizes: Sizes,

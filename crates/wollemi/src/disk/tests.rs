@@ -76,6 +76,7 @@ fn settings(max_size: u64) -> Settings {
         durability: Durability::Immediate,
         sync_within: Duration::from_secs(1),
         on_rebuild: None,
+        checkpoints_end: None,
         rebuild_threads: 2,
         sizes: Sizes::default(),
         has_threads: true,

@@ -2,9 +2,10 @@
 
 use crate::{Place, entries, options};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
-use wollemi::{Error, IndexKind};
+use wollemi::{Db, Error, FilesError, IndexKind, Level};
 
 /// A map whose drop is refused, because it has a handle, is in the checkpoint as a whole, however often the drop is
 /// attempted.
@@ -208,5 +209,32 @@ fn a_checkpoint_over_a_damaged_log_is_full() -> Result<(), Error> {
     let left = place.cut().open()?;
     assert_eq!(entries(&left, "m"), held);
     assert_eq!(left.map("large")?.count()?, 320);
+    Ok(())
+}
+
+/// A condition of the caller ends a checkpoint, and an opening that begins a log. The files before it stay in use.
+#[test]
+fn checkpoints_end_when_the_caller_asks_for_it() -> Result<(), Error> {
+    let place = Place::new();
+    Db::open(&place.path)?
+        .map("m")?
+        .load((0..5000u32).map(|i| (i.to_be_bytes(), [7; 200])))?;
+    let is_over = Arc::new(AtomicBool::new(true));
+    let asked = is_over.clone();
+    let options = options().end_checkpoints_if(move || asked.load(SeqCst));
+    let is_stopped = |error: Error| {
+        assert!(matches!(error, Error::Files(FilesError::Stopped)), "{error}");
+    };
+    is_stopped(options.open(&place.path).map(drop).expect_err("ended"));
+    assert!(!place.files().exists());
+    assert_eq!(Db::open(&place.path)?.level(), Level::Process);
+    is_over.store(false, SeqCst);
+    let db = options.open(&place.path)?;
+    is_over.store(true, SeqCst);
+    db.map("m")?.upsert("key", "value")?;
+    is_stopped(db.checkpoint(true).map(drop).expect_err("ended"));
+    assert_eq!(place.cut().open()?.map("m")?.count()?, 5001);
+    is_over.store(false, SeqCst);
+    assert_eq!(db.checkpoint(true)?.map(|done| done.entries), Some(5001));
     Ok(())
 }
