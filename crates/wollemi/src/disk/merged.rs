@@ -3,7 +3,7 @@
 
 use crate::disk::delta::LastStatements;
 use crate::disk::manifest::Run;
-use crate::disk::progress::{Progress, STRIDE};
+use crate::disk::progress::{BYTES_STRIDE, Progress, STRIDE};
 use crate::disk::run::{RunEntry, RunReader};
 use crate::files_error::FilesError;
 use index::{Error, Order, Pair, Pairs};
@@ -20,8 +20,8 @@ pub(crate) struct Merged<'m, D: Disk> {
     /// The level of the entry returned last.
     current: Option<usize>,
     progress: &'m Progress,
-    /// Entries passed since the last progress report.
-    passed: u64,
+    /// Entries passed since the last progress report, and their bytes.
+    passed: (u64, u64),
 }
 
 /// The entries of one level.
@@ -107,7 +107,7 @@ impl<'m, D: Disk> Merged<'m, D> {
             failed: None,
             current: None,
             progress,
-            passed: 0,
+            passed: (0, 0),
         })
     }
 
@@ -150,17 +150,27 @@ impl<'m, D: Disk> Merged<'m, D> {
         let key = std::mem::take(&mut self.levels[current].key);
         for (at, level) in self.levels.iter_mut().enumerate() {
             if at == current || !level.has_ended && level.key == key {
+                if matches!(level.source, Source::Runs { .. }) {
+                    let value = level.value.as_ref().map_or(0, Vec::len);
+                    self.passed.0 += 1;
+                    self.passed.1 += (key.len() + value) as u64;
+                }
                 level.advance()?;
-                self.passed += u64::from(matches!(level.source, Source::Runs { .. }));
             }
         }
-        if self.passed >= STRIDE {
-            self.progress
-                .entries
-                .fetch_add(std::mem::take(&mut self.passed), Relaxed);
-            self.progress.report();
+        if self.passed.0 >= STRIDE || self.passed.1 >= BYTES_STRIDE {
+            self.report();
         }
         Ok(())
+    }
+
+    /// Reports the entries passed since the last report.
+    fn report(&mut self) {
+        let (entries, _) = std::mem::take(&mut self.passed);
+        if entries > 0 {
+            self.progress.entries.fetch_add(entries, Relaxed);
+            self.progress.report();
+        }
     }
 }
 
@@ -171,7 +181,10 @@ impl<D: Disk> Pairs for Merged<'_, D> {
                 self.failed = Some(error);
                 Err(Error::Stopped)
             }
-            Ok(false) => Ok(None),
+            Ok(false) => {
+                self.report();
+                Ok(None)
+            }
             Ok(true) => Ok(self.current.and_then(|at| {
                 let Level { key, value, .. } = &self.levels[at];
                 Some((&key[..], value.as_deref()?))

@@ -23,8 +23,11 @@ pub struct Rebuilding {
 /// Called with the progress of a rebuild, by several threads.
 pub type OnRebuild = Arc<dyn Fn(&Rebuilding) + Send + Sync>;
 
-/// Entries, or changes of the log, between two progress reports.
+/// Maximum number of entries between two progress reports of a part of a map.
 pub(crate) const STRIDE: u64 = 16 << 10;
+
+/// Bytes of the log, or of a part's entries, between two progress reports.
+pub(crate) const BYTES_STRIDE: u64 = 1 << 20;
 
 /// The progress of a rebuild, for the callback.
 pub(crate) struct Progress {

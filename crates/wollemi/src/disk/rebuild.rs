@@ -6,7 +6,7 @@
 use crate::disk::delta::{Deltas, LastStatements, MapDelta};
 use crate::disk::manifest::{Manifest, MapRuns};
 use crate::disk::merged::{MapPart, Merged, RunStart, first_key};
-use crate::disk::progress::{Progress, STRIDE};
+use crate::disk::progress::{BYTES_STRIDE, Progress, STRIDE};
 use crate::disk::replay::{index_kind, replay};
 use crate::disk::settings::Settings;
 use crate::files_error::FilesError;
@@ -18,9 +18,6 @@ use log::{Disk, Log, Lsn};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-
-/// Bytes of the log between two progress reports.
-const LOG_STRIDE: u64 = 1 << 20;
 
 struct Built;
 
@@ -57,7 +54,7 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
     let deltas = Deltas::read(log, (from, until), settings.sizes.merged, |end| {
         let passed = end.0 - from.0;
         progress.log.store(passed, Relaxed);
-        if passed - reported >= LOG_STRIDE {
+        if passed - reported >= BYTES_STRIDE {
             reported = passed;
             progress.report();
         }

@@ -6,7 +6,7 @@
 //! applied: maps are dropped and keys removed first.
 
 use crate::disk::delta::{Deltas, LastStatements, MapDelta};
-use crate::disk::progress::{Progress, STRIDE};
+use crate::disk::progress::{BYTES_STRIDE, Progress};
 use crate::files_error::FilesError;
 use crate::indexes::IndexKind;
 use crate::write::map_index::{KeyState, MapIndex, Plan};
@@ -57,11 +57,14 @@ fn replay_all<M: Media, D: Disk>(
     let mut replay = Replay::new(store, gone);
     let until = log.found_end().max(from);
     let mut scan = log.scan(from..until).map_err(FilesError::from)?;
+    let mut reported = from.0;
     while let Some(record) = scan.next().map_err(FilesError::from)? {
         for change in record.changes {
             replay.make(change)?;
         }
-        if let Some((progress, begun)) = progress.filter(|_| replay.changes.is_multiple_of(STRIDE)) {
+        let is_due = record.end.0 - reported >= BYTES_STRIDE;
+        if let Some((progress, begun)) = progress.filter(|_| is_due) {
+            reported = record.end.0;
             progress.log.store(record.end.0 - begun.0, Relaxed);
             progress.report();
         }
@@ -230,7 +233,6 @@ struct Replay<'s, M: Media> {
     /// Maps that the log changes but that do not exist: the log drops them further on, and the pool, or the checkpoint,
     /// was already past that.
     gone: HashSet<String>,
-    changes: u64,
 }
 
 impl<'s, M: Media> Replay<'s, M> {
@@ -239,7 +241,6 @@ impl<'s, M: Media> Replay<'s, M> {
             store,
             maps: HashMap::new(),
             gone: gone.clone(),
-            changes: 0,
         }
     }
 
@@ -254,7 +255,6 @@ impl<'s, M: Media> Replay<'s, M> {
     }
 
     fn make(&mut self, change: Change<'_>) -> Result<(), Error> {
-        self.changes += 1;
         match change {
             Change::Put { map, key, value } => {
                 let heap = &self.store.heap;

@@ -678,3 +678,44 @@ fn an_index_keeps_the_threads() {
     let entry = ("map".to_owned(), b"key".to_vec(), b"value".to_vec());
     assert_eq!(contents(&left(files.path()).1), [entry]);
 }
+
+/// A replay reports how far it is, whatever the numbers of changes in the log's records.
+#[test]
+fn a_replay_of_batches_is_reported() {
+    const CHANGES: u32 = 1000;
+    let files = folder();
+    let db = open(files.path(), Hardware::detect());
+    db.set_durability(Durability::Eventual);
+    let map = db.map("map").expect("room");
+    for round in 0..200u32 {
+        let mut batch = db.batch();
+        for i in 0..CHANGES {
+            batch.upsert(&map, i.to_be_bytes(), round.to_be_bytes());
+        }
+        assert!(batch.commit().expect("room"));
+    }
+    drop((map, db));
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let of = reports.clone();
+    let settings = Settings {
+        sizes: Sizes {
+            merged: 1,
+            ..Sizes::default()
+        },
+        on_rebuild: Some(Arc::new(move |done| of.lock().expect("no panic").push(*done))),
+        ..settings(1 << 30)
+    };
+    let disk = Arc::new(Directory::open(files.path()).expect("a directory"));
+    let manifest = Manifest::load(&*disk).expect("sound");
+    let pool = Pool::anonymous(&settings.pool, Hardware::detect()).expect("memory");
+    let db = attach(pool, disk, manifest, &settings, Instant::now(), None).expect("it opens");
+    assert_eq!(
+        db.map("map").expect("room").count().expect("sound"),
+        CHANGES.into()
+    );
+    let reports = reports.lock().expect("no panic");
+    let amid = reports
+        .iter()
+        .filter(|done| done.log_in_all / 4 < done.log && done.log < done.log_in_all);
+    assert!(amid.count() > 0, "{reports:?}");
+}

@@ -670,3 +670,35 @@ fn an_edit_that_panics_leaves_no_record() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A rebuild of few, large values reports how far it is, too.
+#[test]
+fn a_rebuild_of_large_values_is_reported() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?.with_durability(Durability::Eventual);
+    for i in 0..200u32 {
+        map.upsert(i.to_be_bytes(), vec![7; 100_000])?;
+    }
+    db.checkpoint(true)?;
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let report = {
+        let reports = reports.clone();
+        move |done: &Rebuilding| reports.lock().expect("no panic").push(*done)
+    };
+    let left = place.cut();
+    assert_eq!(
+        crate::options()
+            .on_rebuild(report)
+            .open(&left.path)?
+            .map("m")?
+            .count()?,
+        200
+    );
+    let reports = reports.lock().expect("no panic");
+    let amid = |done: &Rebuilding| 0 < done.entries && done.entries < done.entries_in_all;
+    assert!(reports.iter().any(amid), "{reports:?}");
+    let built = |done: &Rebuilding| !done.is_done && done.entries == done.entries_in_all;
+    assert!(reports.iter().any(built), "{reports:?}");
+    Ok(())
+}
