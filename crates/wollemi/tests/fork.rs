@@ -1,8 +1,10 @@
 //! A forked child that drops a database and its sweeper: it does not have their threads, and must not wait for them.
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::time::Duration;
-use wollemi::{Expiring, Level, Options};
+use wollemi::{Expiring, Level, Options, Rebuilding};
 
 // SAFETY: the C library, which the standard library links, has all three with these types; none takes a pointer. A
 // child of `fork` has only the calling thread: the test's child makes no call that could wait for another.
@@ -57,5 +59,37 @@ fn fork_at(level: Level) -> Result<(), Box<dyn std::error::Error>> {
     let map = Expiring::new(db.map("m")?);
     assert_eq!(map.get("before")?.as_deref(), Some(&b"1"[..]));
     assert_eq!(map.get("after")?.as_deref(), Some(&b"2"[..]));
+    Ok(())
+}
+
+/// A child that another thread forks while a pool of level `disk` is being rebuilt does not keep the pool locked.
+#[test]
+fn a_child_forked_amid_an_opening_keeps_no_lock() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("pool");
+    let options = || Options::new().level(Level::Disk);
+    options().open(&path)?.map("m")?.upsert("key", "value")?;
+    std::fs::remove_file(&path)?;
+    let child = Arc::new(AtomicI32::new(0));
+    let forked = child.clone();
+    let fork_once = move |_: &Rebuilding| {
+        if forked.load(SeqCst) == 0 {
+            let child = fork();
+            if child == 0 {
+                // Until it is killed.
+                alarm(120);
+                loop {
+                    std::thread::sleep(Duration::from_secs(1000));
+                }
+            }
+            forked.store(child, SeqCst);
+        }
+    };
+    drop(options().on_rebuild(fork_once).open(&path)?);
+    let reopened = options().lock_wait(Duration::ZERO).open(&path);
+    let child = Pid::from_raw(child.load(SeqCst)).ok_or("no child")?;
+    kill_process(child, Signal::KILL)?;
+    waitpid(Some(child), WaitOptions::empty())?;
+    assert_eq!(reopened?.map("m")?.get("key")?.as_deref(), Some(&b"value"[..]));
     Ok(())
 }

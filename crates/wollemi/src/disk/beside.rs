@@ -5,7 +5,7 @@ use crate::files_error::FilesError;
 use crate::{Error, Hardware};
 use log::{Directory, Disk, Log, Lsn};
 use pmem::pool::{ErrorKind, Permissions, Uuid, behind_links, folder_of, lock_named};
-use pmem::{Pool, PoolOptions};
+use pmem::{Pool, PoolOptions, Process};
 use std::collections::HashSet;
 use std::io::ErrorKind::{InvalidFilename, NotADirectory, NotFound, Other, WouldBlock};
 use std::path::{Path, PathBuf};
@@ -39,9 +39,27 @@ pub(crate) fn has_files(path: &Path) -> bool {
     has_log(path) || path.exists() && has_any(directory_of(path))
 }
 
+/// The lock on a directory.
+///
+/// Dropping it unlocks the directory: closing alone would leave the lock to a child process that another thread has
+/// just started. In such a child, unlocking would take the lock away from its parent.
+pub(super) struct DirectoryLock {
+    file: std::fs::File,
+    owner: Process,
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        if self.owner.is_current() {
+            // If this fails, closing unlocks it.
+            let _ = self.file.unlock();
+        }
+    }
+}
+
 /// Opens and locks the directory beside the pool at `path`. Waits at most `wait` for another process that holds the
 /// lock. Creates the directory if it is missing, with the owner and the mode of the pool.
-pub(super) fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::File), Error> {
+pub(super) fn lock(path: &Path, wait: Duration) -> Result<(Directory, DirectoryLock), Error> {
     // If the directory's name is a symbolic link, the lock is on the directory to which it leads.
     let name = directory_of(path);
     let name = behind_links(&name).unwrap_or(name);
@@ -59,15 +77,16 @@ pub(super) fn lock(path: &Path, wait: Duration) -> Result<(Directory, std::fs::F
         }
         let locked = std::fs::File::open(&name).and_then(|file| {
             lock_named(&file, &name)?;
-            Ok(file)
+            let owner = Process::current();
+            Ok(DirectoryLock { file, owner })
         });
         match locked {
-            Ok(file) => {
+            Ok(lock) => {
                 let directory = Directory::open(&name).map_err(FilesError::from)?;
                 // The lock is on the directory itself. A process that removes the directory holds the lock, except for
                 // one that has just created it and could not make its name durable.
-                match lock_named(&file, &name) {
-                    Ok(()) => return Ok((directory, file)),
+                match lock_named(&lock.file, &name) {
+                    Ok(()) => return Ok((directory, lock)),
                     Err(_) => continue,
                 }
             }
