@@ -16,7 +16,8 @@ impl<M: Media> Db<M> {
     /// # Errors
     ///
     /// [`Error::MapExists`] if a map of the backup exists, [`Error::NotBackup`] if the bytes are not a backup or are
-    /// truncated or damaged, [`Error::Backup`] if `input` fails, and an index's error if the pool is full.
+    /// truncated or damaged, [`Error::LeftOut`] if this program is built without the index of a map,
+    /// [`Error::Backup`] if `input` fails, and an index's error if the pool is full.
     pub fn restore(&self, input: &mut impl Read, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
         let input = match read_start(input)? {
             version1::VERSION => Input::Version1(Version1::behind_start(input)),
@@ -50,9 +51,7 @@ impl<M: Media> Db<M> {
         name: &str,
         index: &str,
     ) -> Result<(), Error> {
-        let kind: IndexKind = index
-            .parse()
-            .map_err(|error: crate::UnknownIndex| Error::NotBackup(error.to_string()))?;
+        let kind = kind_of(name, index)?;
         entries.copied.maps += 1;
         match self.build_map_with(name, kind, Parts::new(entries)) {
             Ok(_) => Ok(()),
@@ -109,6 +108,19 @@ impl<M: Media> Db<M> {
         progress(&copied);
         Ok(copied)
     }
+}
+
+/// Returns the index that a backup names for a map.
+fn kind_of(map: &str, index: &str) -> Result<IndexKind, Error> {
+    index.parse().map_err(
+        |unknown: crate::UnknownIndex| match IndexKind::left_out_by_name(index) {
+            Some(index) => Error::LeftOut {
+                name: map.to_owned(),
+                index,
+            },
+            None => Error::NotBackup(unknown.to_string()),
+        },
+    )
 }
 
 /// A backup of either format.
@@ -221,5 +233,29 @@ impl<F: FnMut(&Copied)> Pairs for Copying<'_, F> {
         self.copied.bytes += (key.len() + value.len()) as u64;
         self.copied.entry(self.progress);
         Ok(Some((key, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Writer;
+
+    /// A sound backup of a map whose index this program is built without is not damaged; one that names no index is.
+    #[test]
+    fn an_index_left_out_is_no_damage() {
+        for name in ["roart-without-inline", "no-index"] {
+            let mut bytes = Vec::new();
+            let mut out = Writer::new(0, &mut bytes).expect("memory");
+            out.map("m", name).expect("memory");
+            out.entry(b"key", Some(b"value")).expect("memory");
+            out.finish().expect("memory");
+            let restored = Db::anonymous().expect("memory").restore(&mut &bytes[..], |_| {});
+            match (name.parse::<IndexKind>(), name) {
+                (Ok(_), _) => assert_eq!(restored.expect("known").entries, 1),
+                (Err(_), "no-index") => assert!(matches!(restored, Err(Error::NotBackup(_))), "{restored:?}"),
+                (Err(_), _) => assert!(matches!(restored, Err(Error::LeftOut { .. })), "{restored:?}"),
+            }
+        }
     }
 }
