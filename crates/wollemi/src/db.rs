@@ -6,7 +6,7 @@ use crate::report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
 };
 use crate::write::map_index::MapIndex;
-use crate::write::roots::Unlinked;
+use crate::write::roots::{Unlinked, text_of};
 use crate::write::store::Store;
 use crate::write::traffic::Alive;
 use crate::write::walked::Walked;
@@ -380,14 +380,16 @@ impl<M: Media> Db<M> {
     /// a [`Reader`](crate::Reader) and recovery has not ended. Faults below the directory are in the report.
     pub fn check(&self) -> Result<Check, Error> {
         self.store().refuse_if_pinned()?;
-        let names = self.maps()?;
-        let maps = names.iter().map(|map| self.check_map(map.clone())).collect();
+        let names = self.store().named_maps()?;
+        self.store().traffic.settle_all()?;
+        let maps = names.iter().map(|(name, map)| self.check_map(name, map.clone()));
+        let maps = maps.collect();
         // No effect if recovery is running or has run.
         self.store().recover(1)?;
         let heap = match self.wait_recovered().state {
             RecoveryState::Done => {
                 // Otherwise objects that a merge has allocated but not linked yet would count as lost.
-                let maps = names.iter().filter_map(|map| self.find_map(&map.name).ok()?);
+                let maps = names.iter().filter_map(|(_, map)| self.find_map(&map.name).ok()?);
                 let indexes: Vec<_> = maps.map(|map| map.index()).collect();
                 let _quiesced: Vec<_> = indexes.iter().map(|index| index.quiesce()).collect();
                 self.store().audit()
@@ -397,9 +399,10 @@ impl<M: Media> Db<M> {
         Ok(Check { maps, heap })
     }
 
-    fn check_map(&self, map: MapInfo) -> MapCheck {
-        let found = self
-            .find_map(&map.name)
+    /// Checks the map whose root has this name.
+    fn check_map(&self, name: &[u8], map: MapInfo) -> MapCheck {
+        let found = text_of(name)
+            .and_then(|name| self.find_map(name))
             .and_then(|map| Ok(map.map(|map| map.index().check()).transpose()?));
         match found {
             Ok(faults) => MapCheck::new(map, faults.unwrap_or_default()),

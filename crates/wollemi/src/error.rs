@@ -49,6 +49,12 @@ pub enum Error {
         /// The index that holds it, and which build includes that index.
         index: String,
     },
+    /// Another program has created a map whose name is not text, so that no call finds it by its name. A copy of all
+    /// maps would lack it.
+    #[error(
+        "map '{0}': has a name that is not UTF-8, given by another program, so it cannot be read or copied"
+    )]
+    MapNotText(String),
     /// The map is held by a different index than requested.
     #[error("map '{name}': held by the index '{found}', not by '{wanted}'")]
     OtherIndex {

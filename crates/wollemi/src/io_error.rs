@@ -36,7 +36,7 @@ impl Error {
             Error::InUse | Error::HoldsReader | Error::MapInUse(_) | Error::Conflict { .. } => {
                 ErrorKind::ResourceBusy
             }
-            Error::OtherKind { .. } | Error::LeftOut { .. } => ErrorKind::Unsupported,
+            Error::OtherKind { .. } | Error::LeftOut { .. } | Error::MapNotText(_) => ErrorKind::Unsupported,
             Error::OtherIndex { .. } | Error::OtherDatabase(_) | Error::MapName(_) => ErrorKind::InvalidInput,
             Error::MapExists(_) => ErrorKind::AlreadyExists,
             Error::NotExpiring(_) | Error::NotBackup(_) => ErrorKind::InvalidData,

@@ -203,3 +203,59 @@ fn an_index_that_is_left_out_is_named() -> Outcome {
     }
     Ok(())
 }
+
+/// A map whose name is not text, which only another program can create, is not found by its name. So nothing copies the
+/// other maps as if they were all, and a check reports it.
+#[test]
+fn maps_without_a_text_as_name_are_not_left_out() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?.map("known")?.upsert("k", "v")?;
+    {
+        let pool = Pool::open_or_create(&path, &PoolOptions::default(), Hardware::detect())?;
+        let cafe = roart::Roart::<Hardware>::create(&Heap::new(pool)?, b"caf\xe9")?;
+        cafe.upsert(b"key", b"value")?;
+    }
+    // A map has the name by which the other one is listed.
+    Db::open(&path)?.map("caf\u{fffd}")?.upsert("k", "v")?;
+    let db = Db::open(&path)?;
+    let is_refused = |error: Error| {
+        assert!(error.to_string().contains("'caf\u{fffd}'"), "{error}");
+        assert!(error.to_string().contains("UTF-8"), "{error}");
+    };
+    let snapshot = db.snapshot()?;
+    is_refused(snapshot.backup(&mut Vec::new(), |_| {}).expect_err("refused"));
+    is_refused(
+        Db::anonymous()?
+            .copy_from(&snapshot, |_| {})
+            .expect_err("refused"),
+    );
+    let check = db.check()?;
+    let faults: Vec<_> = check
+        .maps
+        .iter()
+        .map(|map| (&*map.name, map.faults.len()))
+        .collect();
+    assert!(!check.is_clean(), "{check:?}");
+    assert_eq!(
+        faults.iter().filter(|(_, faults)| *faults == 1).count(),
+        1,
+        "{faults:?}"
+    );
+    assert_eq!(
+        faults.iter().filter(|(name, _)| *name == "caf\u{fffd}").count(),
+        2,
+        "{faults:?}"
+    );
+    assert_eq!(db.map("known")?.get("k")?, Some(b"v".to_vec()));
+    drop((snapshot, db));
+    is_refused(
+        Options::new()
+            .level(Level::Disk)
+            .open(&path)
+            .map(drop)
+            .expect_err("refused"),
+    );
+    assert_eq!(Db::open(&path)?.level(), Level::Process);
+    Ok(())
+}

@@ -54,8 +54,9 @@ impl<M: Media> Snapshot<M> {
     /// # Errors
     ///
     /// [`Error::Backup`] if `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] if a map's index is unknown
-    /// to this version; an index's error if the pool is damaged.
+    /// to this version; [`Error::MapNotText`]; an index's error if the pool is damaged.
     pub fn backup(&self, out: &mut impl Write, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
+        self.refuse_not_text()?;
         let mut copied = Copied::default();
         let mut out = Writer::new(0, out)?;
         for info in self.maps() {

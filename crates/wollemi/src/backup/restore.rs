@@ -67,7 +67,7 @@ impl<M: Media> Db<M> {
     }
 
     /// Creates the maps of a snapshot in this database, packed as densely as possible. Durability, progress and errors
-    /// are those of [`restore`](Db::restore).
+    /// are those of [`restore`](Db::restore) and of [`Snapshot::backup`].
     ///
     /// Copying into a new pool compacts a database. `wollemi compact` does so, and then gives the new file the old
     /// one's name:
@@ -85,6 +85,7 @@ impl<M: Media> Db<M> {
         snapshot: &Snapshot<N>,
         mut progress: impl FnMut(&Copied),
     ) -> Result<Copied, Error> {
+        snapshot.refuse_not_text()?;
         let mut copied = Copied::default();
         for info in snapshot.maps() {
             let Some(view) = snapshot.find_view(&info.name)? else {

@@ -99,6 +99,11 @@ impl<M: Media> Snapshot<M> {
         })
     }
 
+    /// Refuses to copy the maps if one is not found by its name.
+    pub(crate) fn refuse_not_text(&self) -> Result<(), Error> {
+        self.db.store().refuse_not_text()
+    }
+
     /// Returns the maps that existed at that moment, by name.
     pub fn maps(&self) -> &[MapInfo] {
         &self.maps

@@ -97,12 +97,19 @@ impl<M: Media> Store<M> {
         Ok(index.map(|index| (kind, index)))
     }
 
-    /// Refuses a pool with a map whose index this program is built without, or does not know.
+    /// Refuses a pool with a map that cannot be copied: this program does not find it, or is built without its index,
+    /// or does not know that.
     pub fn refuse_left_out(&self) -> Result<(), Error> {
         let roots = self.map_roots()?;
         roots
             .iter()
-            .try_for_each(|(name, root)| kind_of(&String::from_utf8_lossy(name), root).map(drop))
+            .try_for_each(|(name, root)| kind_of(text_of(name)?, root).map(drop))
+    }
+
+    /// Refuses a pool with a map that no call finds by its name.
+    pub fn refuse_not_text(&self) -> Result<(), Error> {
+        let roots = self.map_roots()?;
+        roots.iter().try_for_each(|(name, _)| text_of(name).map(drop))
     }
 
     /// Returns the root of a map without handles that is still being closed: its last handle waits for the threads of
@@ -137,6 +144,11 @@ impl<M: Media> Store<M> {
         let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
         Ok(removed.map(|removed| (removed, kind.tracer())))
     }
+}
+
+/// Returns a map's name as text.
+pub(crate) fn text_of(name: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(name).map_err(|_| Error::MapNotText(String::from_utf8_lossy(name).into_owned()))
 }
 
 /// Returns the index that holds a map.

@@ -92,9 +92,17 @@ impl<M: Media> Store<M> {
 
     /// Returns the maps, by name. The name of a root that another program created is made printable.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
-        let roots = self.map_roots()?;
-        let mut maps: Vec<_> = roots.iter().map(|(name, root)| map_info(name, root)).collect();
-        maps.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(self.named_maps()?.into_iter().map(|(_, map)| map).collect())
+    }
+
+    /// Returns the maps, by printable name, with the names of their roots.
+    pub fn named_maps(&self) -> Result<Vec<(Vec<u8>, MapInfo)>, Error> {
+        let named = |(name, root): (Vec<u8>, Root)| {
+            let map = map_info(&name, &root);
+            (name, map)
+        };
+        let mut maps: Vec<_> = self.map_roots()?.into_iter().map(named).collect();
+        maps.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         Ok(maps)
     }
 
