@@ -230,10 +230,19 @@ impl Options {
     /// support the level. [`Error::Files`] if the log or the checkpoint of a database of level [`Disk`](Level::Disk) is
     /// missing, damaged or of another pool. [`Error::Heap`] if the root directory is damaged.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Db, Error> {
-        self.open_on(path, Hardware::detect())
+        let path = path.as_ref();
+        match self.open_on(path, Hardware::detect()) {
+            // A log has begun while this opening waited for the pool.
+            Err(Error::Pool(error)) if matches!(error.kind, ErrorKind::HasLog) => {
+                self.open_on(path, Hardware::detect())
+            }
+            opened => opened,
+        }
     }
 
-    /// Opens the database at `path` on a media other than the machine's own.
+    /// Opens the database at `path` on a media other than the machine's own. Fails with
+    /// [`PoolErrorKind::HasLog`](crate::PoolErrorKind::HasLog) if the options request no log, and one has begun while
+    /// the opening waited for the pool; the next opening uses it.
     pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
         // If `path` is a link, the log and a rebuilt pool belong beside the file that it leads to. A cycle of links is
@@ -256,7 +265,7 @@ impl Options {
         };
         let pool = opened.map_err(|error| match error.kind {
             ErrorKind::Missing => disk::opening::missing(path),
-            ErrorKind::HasLog => disk::opening::without_checkpoint(path),
+            ErrorKind::HasLog if !disk::beside::has_log(path) => disk::opening::without_checkpoint(path),
             ErrorKind::Lost if disk::opening::is_lost_with_log(path, &self.pool) => {
                 disk::opening::without_checkpoint(path)
             }

@@ -402,3 +402,28 @@ fn nothing_is_made_unasked() {
     assert!(!place.path.exists());
     let _ = Options::new();
 }
+
+/// An opening that requests no log waits for the pool. By the time it gets the pool, that has a log, and is opened with
+/// it.
+#[test]
+fn a_log_may_begin_while_an_opening_waits() -> Result<(), Error> {
+    let (place, other) = (Place::new(), Place::new());
+    Db::open(&place.path)?.map("m")?.upsert("key", "1")?;
+    other.open()?.map("m")?.upsert("key", "2")?;
+    let held = Pool::open(&place.path, &PoolOptions::default(), Hardware::detect())?;
+    let waiting = Options::new()
+        .max_size(1 << 30)
+        .lock_wait(Duration::from_secs(120));
+    let db = std::thread::scope(|scope| {
+        let opener = scope.spawn(|| waiting.open(&place.path));
+        // An opening that comes later finds the log at once.
+        std::thread::sleep(Duration::from_millis(200));
+        std::fs::rename(other.files(), place.files()).expect("renamed");
+        std::fs::rename(&other.path, &place.path).expect("renamed");
+        drop(held);
+        opener.join().expect("no panic")
+    })?;
+    assert_eq!(db.level(), Level::Disk);
+    assert_eq!(db.map("m")?.get("key")?, Some(b"2".to_vec()));
+    Ok(())
+}
