@@ -206,6 +206,8 @@ impl<D: Disk> Checkpoints<D> {
         for info in maps.store.maps()? {
             let walked = self.walk_map(maps, &info.name, &mut new.next_run, &mut pace)?;
             new.maps.extend(walked);
+            // A map shorter than a batch has ended no step.
+            pace.end_step()?;
         }
         new.until = self.log.appended().0;
         Ok(())
@@ -308,6 +310,7 @@ impl<D: Disk> Checkpoints<D> {
             let added = runs.finish()?.runs;
             map.runs.extend(added);
             new.maps.push(map);
+            pace.end_step()?;
         }
         (new.from, new.until) = (until.0, until.0);
         Ok(())
@@ -359,9 +362,7 @@ impl<'c, D: Disk> Runs<'c, D> {
 
     /// Ends a step of the checkpoint: syncs what it has written, if a sync is due, and rests.
     fn end_step(&mut self, pace: &mut Pace<'_, D>) -> Result<(), FilesError> {
-        if pace.is_stopped() {
-            return Err(FilesError::Stopped);
-        }
+        pace.refuse_if_stopped()?;
         let Sizes { step, synced, .. } = self.checkpoints.sizes;
         let each = if pace.is_beside_writers() { step } else { synced };
         if let Some(run) = &mut self.open {

@@ -6,6 +6,7 @@
 //! Rests become shorter once the log is half full, and end when it is three quarters full. While no write waits, there
 //! are no rests.
 
+use crate::files_error::FilesError;
 use log::{Disk, Log};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -81,9 +82,19 @@ impl<'c, D: Disk> Pace<'c, D> {
         }
     }
 
-    /// Returns whether the checkpoint is stopped.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.is_set()
+    /// Fails if the checkpoint is stopped.
+    pub fn refuse_if_stopped(&self) -> Result<(), FilesError> {
+        match self.stop.is_set() {
+            true => Err(FilesError::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends a step that needs no sync of its own.
+    pub fn end_step(&mut self) -> Result<(), FilesError> {
+        self.refuse_if_stopped()?;
+        self.rest();
+        Ok(())
     }
 
     /// Returns whether writes have recently waited for syncs.
@@ -101,7 +112,7 @@ impl<'c, D: Disk> Pace<'c, D> {
         if self.is_beside_writers() {
             let factor = self.rest * slack(self.log.room(), self.log.limit());
             let mut left = self.began.elapsed().mul_f64(factor).min(MAX_REST);
-            while !left.is_zero() && !self.is_stopped() {
+            while !left.is_zero() && !self.stop.is_set() {
                 let now = left.min(POLL_INTERVAL);
                 std::thread::sleep(now);
                 left -= now;

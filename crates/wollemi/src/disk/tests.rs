@@ -7,6 +7,7 @@ use super::manifest::Manifest;
 use super::opening::{attach, open_log};
 use super::settings::Settings;
 use super::sizes::Sizes;
+use crate::files_error::FilesError;
 use crate::{Db, Durability, Error, IndexKind, Map, Media};
 use log::disk::{FileMapping, OpenFile};
 use log::{Directory, Disk, DiskError, DiskFile};
@@ -718,4 +719,52 @@ fn a_replay_of_batches_is_reported() {
         .iter()
         .filter(|done| done.log_in_all / 4 < done.log && done.log < done.log_in_all);
     assert!(amid.count() > 0, "{reports:?}");
+}
+
+/// A checkpoint of small maps, full or a delta, can be stopped after each of them.
+#[test]
+fn checkpoints_stop_between_small_maps() {
+    let (files, is_over) = (folder(), Arc::new(AtomicBool::new(false)));
+    let asked = is_over.clone();
+    let settings = Settings {
+        sizes: Sizes {
+            small: 0,
+            ..Sizes::default()
+        },
+        checkpoints_end: Some(Arc::new(move || asked.load(SeqCst))),
+        ..settings(1 << 30)
+    };
+    let disk = Arc::new(Directory::open(files.path()).expect("a directory"));
+    let pool = Pool::anonymous(&settings.pool, Hardware::detect()).expect("memory");
+    let db = attach(pool, disk, None, &settings, Instant::now(), None).expect("it opens");
+    let write_all = |value: &[u8]| {
+        for name in ["a", "b", "c"] {
+            db.map(name).expect("room").upsert("key", value).expect("room");
+        }
+    };
+    let numbers = |numbers: &[u32]| -> BTreeSet<_> {
+        numbers.iter().map(|number| format!("run-{number:08}")).collect()
+    };
+    let take = |full: bool, stops: bool| {
+        is_over.store(stops, SeqCst);
+        let taken = db.checkpoint(full);
+        match stops {
+            true => assert!(
+                matches!(taken, Err(Error::Files(FilesError::Stopped))),
+                "{taken:?}"
+            ),
+            false => assert_eq!(taken.expect("no fault").map(|done| done.full), Some(full)),
+        }
+    };
+    // An abandoned checkpoint has written one run, whose number is not used again.
+    let incompressible = (0..10_000u32).map(|i| xxhash_rust::xxh3::xxh3_64(&i.to_le_bytes()) as u8);
+    write_all(&incompressible.collect::<Vec<_>>());
+    take(true, true);
+    take(true, false);
+    assert_eq!(runs_in(files.path()), numbers(&[1, 2, 3]));
+    write_all(b"changed");
+    take(false, true);
+    take(false, false);
+    assert_eq!(runs_in(files.path()), numbers(&[1, 2, 3, 5, 6, 7]));
+    assert_eq!(contents(&left(files.path()).1), contents(&db));
 }
