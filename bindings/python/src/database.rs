@@ -118,10 +118,10 @@ impl Database {
         Ok(Batch(Turns::new(self.0.with(py, |db| Ok(db.batch()))?)))
     }
 
-    fn begin(&self, py: Python<'_>) -> PyResult<Transaction> {
-        Ok(Transaction(Turns::new(
-            self.0.with(py, |db| Ok(db.begin_owned()))?,
-        )))
+    fn begin(&self, py: Python<'_>, again: bool) -> PyResult<Transaction> {
+        let mut transaction = self.0.with(py, |db| Ok(db.begin_owned()))?;
+        transaction.set_again(again);
+        Ok(Transaction(Turns::new(transaction)))
     }
 
     #[pyo3(signature = (max_memory=None))]

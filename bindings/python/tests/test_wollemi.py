@@ -277,6 +277,39 @@ def test_transactions(db):
     assert db.transact(once_disturbed) == b"again" and len(calls) == 2 and m[b"e"] == b"again"
 
 
+def test_writes_of_other_keys_fail_no_transaction_twice(db):
+    m, entries = db.map("m", key="int"), db.map("range", key="int")
+    entries.update((i, b"entry") for i in range(2000))
+    ended = threading.Event()
+
+    def write(key):
+        while not ended.is_set():
+            m[key % 50_000] = b"written"
+            key += 7919
+
+    # They share stripes with the keys below 0, which nobody writes.
+    writers = [threading.Thread(target=write, args=(i,)) for i in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(20):
+            runs = []
+
+            def body(tx):
+                runs.append(tx)
+                for key in range(-1000, 0):
+                    tx[m].get(key)
+                len(tx[entries])
+                tx[m][50_000] = b"done"
+
+            db.transact(body)
+            assert len(runs) <= 2
+    finally:
+        ended.set()
+        for writer in writers:
+            writer.join()
+
+
 @pytest.mark.parametrize("end", ["commit", "close"])
 def test_a_cursor_of_a_transaction_that_is_over_says_so(db, end):
     m = db.map("m")

@@ -235,6 +235,7 @@ fn rare_functions(rare: Rare) -> &'static [&'static str] {
             "Db::transact_owned",
             "Retry::new",
             "Transaction::check",
+            "Transaction::set_again",
             "Transaction::multi_get",
             "Transaction::update",
             "Transaction::edit_with",

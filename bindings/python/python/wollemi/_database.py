@@ -148,7 +148,11 @@ class Database(_Unpicklable):
         """Returns a transaction: `with db.transaction() as tx: ...` commits at the end of the block, and discards it
         after an exception. ConflictError if something it has read was changed meanwhile: then `transact` runs it
         again."""
-        transaction = Transaction(self._native.begin(), self)
+        return self._begin(durability)
+
+    def _begin(self, durability=None, again=False):
+        # A transaction that runs again after a conflict is not failed by writes of other keys.
+        transaction = Transaction(self._native.begin(again), self)
         if durability is not None:
             transaction._native.set_durability(_immediate(durability))
         return transaction
@@ -161,7 +165,7 @@ class Database(_Unpicklable):
         tries = max(tries, 1)
         for attempt in range(1, tries + 1):
             try:
-                with self.transaction() as transaction:
+                with self._begin(again=attempt > 1) as transaction:
                     try:
                         return function(transaction)
                     except _native.ConflictError:

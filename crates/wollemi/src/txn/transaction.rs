@@ -151,7 +151,7 @@ impl<M: Media> Db<M> {
     ) -> Result<R, E> {
         self.store().retry(retry, |is_again| {
             let mut transaction = begin();
-            transaction.announces_points = is_again;
+            transaction.set_again(is_again);
             match run(&mut transaction) {
                 Ok(result) => (transaction.commit(), Ok(result)),
                 Err(error) => (transaction.check(), Err(error)),
@@ -332,6 +332,33 @@ impl<M: Media> Transaction<'_, M> {
     /// database's writes.
     pub fn set_durability(&mut self, durability: Durability) {
         self.durability = Some(durability);
+    }
+
+    /// Sets whether it runs again what has met a conflict before. If so, writes of other keys cannot fail its commit;
+    /// otherwise they may, if they come during the check of a long range. For callers with their own retry loop;
+    /// [`Db::transact`] does this.
+    ///
+    /// ```
+    /// use wollemi::Error;
+    ///
+    /// let db = wollemi::Db::anonymous()?;
+    /// let map = db.map("counts")?;
+    /// let mut is_again = false;
+    /// loop {
+    ///     let mut tx = db.begin();
+    ///     tx.set_again(is_again);
+    ///     let count = tx.range(&map, ..)?.count();
+    ///     tx.upsert(&map, "entries", count.to_string())?;
+    ///     match tx.commit() {
+    ///         Err(Error::Conflict { .. }) => is_again = true,
+    ///         committed => break committed?,
+    ///     }
+    /// }
+    /// assert_eq!(map.get("entries")?, Some(b"0".to_vec()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn set_again(&mut self, is_again: bool) {
+        self.announces_points = is_again;
     }
 
     /// Returns the number of keys it has changed.

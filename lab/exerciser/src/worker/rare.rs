@@ -243,8 +243,10 @@ impl Worker<'_> {
                 let seen = body(&mut tx)?;
                 tx.commit()?;
                 // Another thread may write a neighbouring key; the conflict does not undo the commit.
+                let mut is_again = false;
                 let holds = retry_conflicts(|| {
-                    let tx = self.db.begin_owned();
+                    let mut tx = self.db.begin_owned();
+                    tx.set_again(std::mem::replace(&mut is_again, true));
                     let holds = tx.contains(&map, key)?;
                     tx.check().map(|()| holds)
                 })?;

@@ -49,9 +49,13 @@ fn end(
 
 // `_held` is the map's handle: passing it keeps it from being collected, and so closed, during the call.
 native! {
-    "begin" => fn begin<'l>(env, database: jlong, durability: JByteArray<'l>) -> jlong {
+    "begin" => fn begin<'l>(env, database: jlong, durability: JByteArray<'l>, again: jboolean) -> jlong {
         let database = table::database(database)?;
-        let mut running = Borrowed::new(database.clone(), |database| Running(Some(database.db.begin())));
+        let mut running = Borrowed::new(database.clone(), |database| {
+            let mut transaction = database.db.begin();
+            transaction.set_again(again);
+            Running(Some(transaction))
+        });
         if !durability.is_null() {
             let durability = options::durability(&text(env, &durability)?)?;
             running.with_dependent_mut(|_, running| {

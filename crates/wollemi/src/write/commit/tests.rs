@@ -521,6 +521,31 @@ fn writes_of_other_keys_do_not_starve_a_transaction() -> Outcome {
     Ok(())
 }
 
+/// In a caller's own retry loop, writes of other keys fail only a transaction that was not said to run again.
+#[test]
+fn writes_of_other_keys_do_not_fail_a_transaction_that_runs_again() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let (target, count) = (map.clone(), AtomicUsize::new(0));
+    let neighbor = neighbors(&map, b"read").next().expect("many keys");
+    let amid = amid(&db, move || {
+        let value = count.fetch_add(1, SeqCst).to_be_bytes();
+        target.upsert(neighbor, value).expect("room");
+    })?;
+    for is_again in [false, true] {
+        for is_committed in [false, true] {
+            let mut tx = db.begin();
+            tx.set_again(is_again);
+            tx.get(&map, "read")?;
+            assert_eq!(tx.range(&amid, ..)?.count(), 0);
+            tx.upsert(&map, "changed", "1")?;
+            let ended = if is_committed { tx.commit() } else { tx.check() };
+            assert_eq!(ended.is_ok(), is_again, "{ended:?}");
+        }
+    }
+    Ok(())
+}
+
 /// An edit that waits until it is released.
 struct Waiting(Sender<()>, Receiver<()>);
 

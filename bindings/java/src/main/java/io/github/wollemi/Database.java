@@ -193,7 +193,12 @@ public final class Database implements AutoCloseable {
      * @return the transaction, to be committed or closed
      */
     public Transaction begin(Durability durability) {
-        long number = handle.begin(handle.number(), Durability.text(durability));
+        return begin(durability, false);
+    }
+
+    /** @param again whether it runs again what has met a conflict: then writes of other keys cannot fail it */
+    private Transaction begin(Durability durability, boolean again) {
+        long number = handle.begin(handle.number(), Durability.text(durability), again);
         return new Transaction(new Handle(number, "a transaction of " + handle, handle, true));
     }
 
@@ -212,7 +217,7 @@ public final class Database implements AutoCloseable {
      */
     public <R, X extends Exception> R transact(TransactionBody<R, X> body) throws X {
         for (int run = 1;; run++) {
-            try (Transaction transaction = begin()) {
+            try (Transaction transaction = begin(null, run > 1)) {
                 R result;
                 try {
                     result = body.run(transaction);

@@ -165,7 +165,7 @@ final class Handle {
 
     native long snapshotMemory(long snapshot);
 
-    native long begin(long database, byte[] durability);
+    native long begin(long database, byte[] durability, boolean again);
 
     native byte[] txGet(long tx, Handle held, long map, byte[] key);
 
