@@ -77,6 +77,14 @@ impl Map {
         self.0.with(py, |map| map.compare_and_swap(&*key, expected, new))
     }
 
+    /// Returns the first entry, or the last.
+    fn end(&self, py: Python<'_>, last: bool) -> PyResult<Option<Pair>> {
+        self.0.with(py, |map| {
+            let end = if last { map.last() } else { map.first() };
+            Ok(end?.map(Pair))
+        })
+    }
+
     fn pop_end(&self, py: Python<'_>, last: bool) -> PyResult<Option<Pair>> {
         self.0.with(py, |map| {
             let popped = if last { map.pop_last() } else { map.pop_first() };
@@ -191,6 +199,14 @@ pub struct View(Slot<wollemi::View>);
 impl View {
     fn get(&self, py: Python<'_>, key: PyBackedBytes) -> PyResult<Option<Bytes>> {
         self.0.with(py, |view| Ok(view.get(&*key)?.map(Bytes)))
+    }
+
+    /// Returns the first entry, or the last.
+    fn end(&self, py: Python<'_>, last: bool) -> PyResult<Option<Pair>> {
+        self.0.with(py, |view| {
+            let end = if last { view.last() } else { view.first() };
+            Ok(end?.map(Pair))
+        })
     }
 
     #[pyo3(signature = (start=None, stop=None, prefix=None, reverse=false))]

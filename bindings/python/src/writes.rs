@@ -1,6 +1,6 @@
 //! Several changes at once: batches and transactions.
 
-use crate::convert::{Bytes, durability};
+use crate::convert::{Bytes, Pair, durability};
 use crate::cursor::{Cursor, Source, bounds};
 use crate::map::Map;
 use crate::running::Transaction;
@@ -77,6 +77,15 @@ impl Transaction {
     fn remove(&self, py: Python<'_>, map: &Map, key: PyBackedBytes) -> PyResult<bool> {
         let map = map.handle(py)?;
         self.0.with(py, |running| running.remove(&map, &*key))
+    }
+
+    /// Returns the first entry, or the last.
+    fn end(&self, py: Python<'_>, map: &Map, last: bool) -> PyResult<Option<Pair>> {
+        let map = map.handle(py)?;
+        self.0.with(py, |running| {
+            let end = if last { running.last(&map) } else { running.first(&map) };
+            Ok(end?.map(Pair))
+        })
     }
 
     #[pyo3(signature = (map, start=None, stop=None, prefix=None, reverse=false))]

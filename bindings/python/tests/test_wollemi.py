@@ -89,6 +89,30 @@ def test_ranges(db):
         list(db.map("hashed", index="clht").keys(b"a"))
 
 
+def test_a_map_without_order_has_no_ends(db):
+    m = db.map("hashed", index="clht")
+    m.update((b"%d" % i, b"") for i in range(100))
+    with db.snapshot() as then, db.transaction() as tx:
+        for mapping in (m, then[m], tx[m]):
+            for end in (mapping.first, mapping.last):
+                with pytest.raises(ValueError, match="no order"):
+                    end()
+    assert m and len(list(m)) == 100
+
+
+def test_the_ends_of_a_map(db):
+    m = db.map("m", key="int", value="str")
+    with db.snapshot() as then, db.transaction() as tx:
+        for mapping in (m, then[m], tx[m]):
+            with pytest.raises(KeyError):
+                mapping.first()
+    m.update({1: "one", 2: "two", 3: "three"})
+    with db.snapshot() as then, db.transaction() as tx:
+        tx[m][4] = "four"
+        assert m.first() == then[m].first() == tx[m].first() == (1, "one")
+        assert m.last() == then[m].last() == (3, "three") and tx[m].last() == (4, "four")
+
+
 def test_multi_get_and_compare_and_swap(db):
     m = db.map("m")
     m[b"a"] = b"1"

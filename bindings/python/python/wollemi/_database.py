@@ -225,12 +225,20 @@ class _Readable(_Closing):
         self._key, self._value = key, value
         self._plain = isinstance(key, codecs.Bytes) and isinstance(value, codecs.Bytes)
 
-    # TransactionMap overrides these two: its native methods take the map, too.
+    # TransactionMap overrides these: its native methods take the map, too.
     def _get(self, key):
         return self._native.get(key)
 
     def _range(self, start, stop, prefix, reverse):
         return self._native.range(start, stop, prefix, reverse)
+
+    def _end(self, last):
+        return self._native.end(last)
+
+    def _entry(self, pair):
+        if pair is None:
+            raise KeyError("the map is empty")
+        return self._key.decode(pair[0]), self._value.decode(pair[1])
 
     def _bound(self, key):
         if key is None:
@@ -276,17 +284,12 @@ class _Readable(_Closing):
         return _Values(self, start, stop, prefix, reverse)
 
     def first(self):
-        """Returns the entry with the smallest key. KeyError if there is none."""
-        return self._end(False)
+        """Returns the entry with the smallest key. KeyError if there is none; ValueError if the index has no order."""
+        return self._entry(self._end(False))
 
     def last(self):
-        """Returns the entry with the largest key. KeyError if there is none."""
-        return self._end(True)
-
-    def _end(self, reverse):
-        for entry in self.items(reverse=reverse):
-            return entry
-        raise KeyError("no entries")
+        """Returns the entry with the largest key, like `first`."""
+        return self._entry(self._end(True))
 
     def _pairs(self, bounds):
         start, stop, prefix, reverse = bounds
@@ -588,6 +591,9 @@ class TransactionMap(_Readable, MutableMapping):
 
     def _range(self, start, stop, prefix, reverse):
         return self._native.range(self._map, start, stop, prefix, reverse)
+
+    def _end(self, last):
+        return self._native.end(self._map, last)
 
     def __setitem__(self, key, value):
         self._native.put(self._map, self._key.encode(key), self._value.encode(value))

@@ -55,7 +55,7 @@ class MapView implements ReadableMap {
     }
 
     private Entry end(boolean reverse) {
-        Packed batch = new Packed(source.fetch(bounds, null, reverse, 1));
+        Packed batch = new Packed(source.fetch(bounds.and(Bounds.ALL_IN_ORDER), null, reverse, 1));
         batch.next();
         return batch.hasNext() ? new Entry(batch.next(), batch.next()) : null;
     }

@@ -231,8 +231,14 @@ class MapTest {
                 assertEquals(1000, map.stream().map(entry -> Bytes.number(entry.key())).distinct().count(), index);
                 if (map.isOrdered()) {
                     assertArrayEquals(Bytes.of(999), map.descendingMap().firstEntry().key(), index);
+                    map.put(new byte[0], b("of the smallest key"));
+                    assertArrayEquals(new byte[0], map.firstEntry().key(), index);
                 } else {
                     assertThrows(UnsupportedOperationException.class, () -> map.headMap(b("a"), true).firstEntry());
+                    assertThrows(UnsupportedOperationException.class, map::firstEntry);
+                    assertThrows(UnsupportedOperationException.class, map::lastEntry);
+                    assertThrows(UnsupportedOperationException.class, map.descendingMap()::firstEntry);
+                    assertFalse(map.isEmpty());
                     try (Snapshot snapshot = db.snapshot()) {
                         assertArrayEquals(Bytes.of(-7), snapshot.map(map).get(Bytes.of(7)));
                         assertThrows(UnsupportedOperationException.class, () -> snapshot.map(map).isEmpty());
