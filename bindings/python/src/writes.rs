@@ -83,8 +83,24 @@ impl Transaction {
     fn end(&self, py: Python<'_>, map: &Map, last: bool) -> PyResult<Option<Pair>> {
         let map = map.handle(py)?;
         self.0.with(py, |running| {
-            let end = if last { running.last(&map) } else { running.first(&map) };
+            let end = if last {
+                running.last(&map)
+            } else {
+                running.first(&map)
+            };
             Ok(end?.map(Pair))
+        })
+    }
+
+    fn pop_end(&self, py: Python<'_>, map: &Map, last: bool) -> PyResult<Option<Pair>> {
+        let map = map.handle(py)?;
+        self.0.with(py, |running| {
+            let popped = if last {
+                running.pop_last(&map)
+            } else {
+                running.pop_first(&map)
+            };
+            Ok(popped?.map(Pair))
         })
     }
 

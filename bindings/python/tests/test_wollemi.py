@@ -68,6 +68,49 @@ def test_a_map_is_a_mutable_mapping(db):
     assert m[b"k"] == b"v"
 
 
+def test_an_entry_that_cannot_be_decoded_is_not_removed(db):
+    plain = db.map("m")
+    m = db.map("m", key="int", value="json")
+    for key, value in ((b"\x80" + bytes(7), b"not json"), (b"odd", b"1")):
+        plain[key] = value
+        with pytest.raises(ValueError):
+            m.popitem()
+        with pytest.raises(ValueError), db.transaction() as tx:
+            tx[m].popitem()
+        with db.transaction() as tx, pytest.raises(ValueError):
+            tx[m].popitem()
+        assert dict(plain) == {key: value}
+        plain.clear()
+    plain[b"\x80" + bytes(7)] = b"not json"
+    with pytest.raises(ValueError):
+        m.pop(0)
+    assert len(plain) == 1
+    m.update({0: "zero", 1: "one", 2: "two"})
+    assert m.pop(1) == "one" and m.popitem() == (2, "two") and m.popitem(last=False) == (0, "zero")
+    with pytest.raises(KeyError):
+        m.popitem()
+
+
+def test_threads_pop_each_entry_once(db):
+    m = db.map("m", key="int", value="int")
+    m.update((i, i) for i in range(200))
+    popped = []
+
+    def pop(last):
+        try:
+            while True:
+                popped.append(m.popitem(last)[0])
+        except KeyError:
+            pass
+
+    threads = [threading.Thread(target=pop, args=(bool(i % 2),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(popped) == list(range(200))
+
+
 def test_ranges(db):
     m = db.map("m")
     for key in (b"a", b"ab", b"abc", b"b", b"\xff", b"\xff\xff"):

@@ -150,14 +150,14 @@ class Database(_Unpicklable):
         again."""
         return self._begin(durability)
 
-    def _begin(self, durability=None, again=False):
+    def _begin(self, durability, again=False):
         # A transaction that runs again after a conflict is not failed by writes of other keys.
         transaction = Transaction(self._native.begin(again), self)
         if durability is not None:
             transaction._native.set_durability(_immediate(durability))
         return transaction
 
-    def transact(self, function, *, tries=100):
+    def transact(self, function, *, tries=100, durability=None):
         """Calls `function(transaction)` and commits; again after a conflict, up to `tries` times (at least once).
         Returns its result. An exception of `function` counts as a conflict if something it has read was changed
         meanwhile."""
@@ -165,7 +165,7 @@ class Database(_Unpicklable):
         tries = max(tries, 1)
         for attempt in range(1, tries + 1):
             try:
-                with self._begin(again=attempt > 1) as transaction:
+                with self._begin(durability, again=attempt > 1) as transaction:
                     try:
                         return function(transaction)
                     except _native.ConflictError:
@@ -353,6 +353,9 @@ class Map(_Readable, MutableMapping):
     MutableMapping has. `len(m)` visits each entry. Every change is durable, at the database's level, when it returns.
     """
 
+    # None: that of the database's writes.
+    _durability = None
+
     def __repr__(self):
         return f"<wollemi.Map {self.name!r}>"
 
@@ -414,15 +417,17 @@ class Map(_Readable, MutableMapping):
                 if default is _MISSING:
                     raise KeyError(key)
                 return default
+            value = self._value.decode(found)
             if self._native.compare_and_swap(encoded, found, None):
-                return self._value.decode(found)
+                return value
 
     def popitem(self, last=True):
-        """Removes the entry with the largest key, or the smallest, and returns it: no two threads get the same."""
-        entry = self._native.pop_end(last)
-        if entry is None:
-            raise KeyError("popitem(): the map is empty")
-        return self._key.decode(entry[0]), self._value.decode(entry[1])
+        """Removes the entry with the largest key, or the smallest, and returns it: no two threads get the same.
+        KeyError if there is none; ValueError if the index has no order. An entry that cannot be decoded remains."""
+        if self._plain:
+            return self._entry(self._native.pop_end(last))
+        # The entry is decoded before it is removed.
+        return self._database.transact(lambda tx: tx[self].popitem(last), durability=self._durability)
 
     def compare_and_swap(self, key, expected, new):
         """Replaces the value `expected` by `new` (None: absent); returns whether the value was `expected`."""
@@ -436,8 +441,11 @@ class Map(_Readable, MutableMapping):
     def with_durability(self, durability):
         """Returns the same map with writes durable when they return ("immediate") or soon ("eventual"). Level
         "disk"."""
-        other = self._native.with_durability(_immediate(durability))
-        return Map(other, self._database, self._key, self._value)
+        other = Map(
+            self._native.with_durability(_immediate(durability)), self._database, self._key, self._value
+        )
+        other._durability = durability
+        return other
 
     def expiring(self):
         """Returns the map as one whose entries may expire. Use a map either this way or directly, not both."""
@@ -604,6 +612,12 @@ class TransactionMap(_Readable, MutableMapping):
 
     def __len__(self):
         return sum(1 for _ in self._pairs((None, None, None, False)))
+
+    def popitem(self, last=True):
+        """Removes the entry with the largest key, or the smallest, and returns it. KeyError if there is none."""
+        entry = self._entry(self._end(last))
+        self._native.pop_end(self._map, last)
+        return entry
 
 
 class Snapshot(_Closing):
