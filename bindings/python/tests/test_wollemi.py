@@ -143,6 +143,80 @@ def test_a_map_without_order_has_no_ends(db):
     assert m and len(list(m)) == 100
 
 
+def test_a_map_without_order_is_cleared(db):
+    m = db.map("hashed", index="clht")
+    m.update((b"%d" % i, b"") for i in range(1000))
+    with pytest.raises(ValueError, match="no order"):
+        m.popitem()
+    assert len(m) == 1000
+    m.clear()
+    assert not m
+
+
+def test_setdefault_needs_no_default_for_a_present_key(db):
+    m = db.map("m", key="str", value="str")
+    m["a"] = "1"
+    assert m.setdefault("a") == "1" and m.setdefault("b", "2") == "2"
+    with pytest.raises(TypeError):
+        m.setdefault("c")
+    assert dict(m) == {"a": "1", "b": "2"}
+
+
+def test_a_mistaken_codec_creates_no_map(db):
+    for codecs in ({"key": "nope"}, {"value": "nope"}):
+        with pytest.raises(ValueError):
+            db.map("m", **codecs)
+    assert db.maps() == {}
+
+
+def test_a_transaction_pops_from_both_ends(db):
+    m = db.map("m", key="int", value="str")
+    m.update((i, f"{i}") for i in range(100))
+    with db.transaction() as tx:
+        assert tx[m].popitem() == (99, "99") and tx[m].popitem(last=False) == (0, "0")
+        assert len(tx[m]) == 98 and len(m) == 100
+    assert (m.first(), m.last(), len(m)) == ((1, "1"), (98, "98"), 98)
+    with db.transaction() as tx:
+        tx[m].clear()
+        with pytest.raises(KeyError):
+            tx[m].popitem()
+    assert not m
+
+
+def test_a_block_may_end_what_it_has_begun(db):
+    m = db.map("m")
+    with db.transaction() as tx:
+        tx[m][b"a"] = b"1"
+        tx.commit()
+    with db.batch() as batch:
+        batch.put(m, b"b", b"2")
+        assert batch.commit()
+    with db.batch() as batch:
+        batch.expect(m, b"b", b"other")
+        assert not batch.commit()
+    with db.transaction() as tx, db.batch() as batch:
+        tx[m][b"c"] = b"3"
+        batch.put(m, b"c", b"3")
+        tx.close()
+        batch.close()
+    calls = []
+
+    def body(tx):
+        calls.append(tx)
+        tx[m][b"d"] = b"4"
+        tx.commit()
+
+    db.transact(body)
+    assert len(calls) == 1 and dict(m) == {b"a": b"1", b"b": b"2", b"d": b"4"}
+    # A commit that has failed is no end that a block has chosen.
+    with pytest.raises(wollemi.ClosedError):
+        with db.transaction() as tx:
+            tx[m].get(b"a")
+            m[b"a"] = b"by another"
+            with pytest.raises(wollemi.ConflictError):
+                tx.commit()
+
+
 def test_the_ends_of_a_map(db):
     m = db.map("m", key="int", value="str")
     with db.snapshot() as then, db.transaction() as tx:

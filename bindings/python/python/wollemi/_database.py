@@ -121,7 +121,9 @@ class Database(_Unpicklable):
     def map(self, name, *, index=None, key=None, value=None):
         """Returns the map of this name, and creates it if it is missing. `key` and `value` are codecs or their names:
         "bytes" (the default), "str", "int", "tuple" and, for values, "json"."""
-        return Map(self._native.map(name, index), self, codecs.find(key), codecs.find(value))
+        # A mistaken codec creates no map.
+        key, value = codecs.find(key), codecs.find(value)
+        return Map(self._native.map(name, index), self, key, value)
 
     def __contains__(self, name):
         return self._native.has_map(name)
@@ -146,8 +148,8 @@ class Database(_Unpicklable):
 
     def transaction(self, *, durability=None):
         """Returns a transaction: `with db.transaction() as tx: ...` commits at the end of the block, and discards it
-        after an exception. ConflictError if something it has read was changed meanwhile: then `transact` runs it
-        again."""
+        after an exception, unless the block has committed or closed it. ConflictError if something it has read was
+        changed meanwhile: then `transact` runs it again."""
         return self._begin(durability)
 
     def _begin(self, durability, again=False):
@@ -397,11 +399,11 @@ class Map(_Readable, MutableMapping):
         return self._native.insert(self._key.encode(key), self._value.encode(value))
 
     def setdefault(self, key, default=None):
-        encoded = self._value.encode(default)
         while True:
             found = self.get(key, _MISSING)
             if found is not _MISSING:
                 return found
+            encoded = self._value.encode(default)
             if self._native.insert(self._key.encode(key), encoded):
                 return self._value.decode(encoded)
 
@@ -428,6 +430,13 @@ class Map(_Readable, MutableMapping):
             return self._entry(self._native.pop_end(last))
         # The entry is decoded before it is removed.
         return self._database.transact(lambda tx: tx[self].popitem(last), durability=self._durability)
+
+    def clear(self):
+        """Removes all entries, one after the other. Entries that other threads add meanwhile may remain."""
+        cursor = self._native.range()
+        self._database._register(cursor)
+        for key, _ in cursor:
+            self._native.remove(key)
 
     def compare_and_swap(self, key, expected, new):
         """Replaces the value `expected` by `new` (None: absent); returns whether the value was `expected`."""
@@ -528,7 +537,28 @@ class AsyncMap(_Unpicklable):
                 return
 
 
-class Batch(_Closing):
+class _Ending(_Closing):
+    """Changes that the end of a block commits, unless they were committed or discarded in the block."""
+
+    def __init__(self, native, database):
+        super().__init__(native, database)
+        self._ended = False
+
+    def close(self):
+        """Discards the changes, unless they were committed."""
+        super().close()
+        self._ended = True
+
+    def commit(self):
+        committed = self._native.commit()
+        self._ended = True
+        return committed
+
+    def __enter__(self):
+        return self
+
+
+class Batch(_Ending):
     """Changes of any maps that are all made or none. Of several changes to one key the last counts."""
 
     def put(self, map_, key, value):
@@ -546,19 +576,16 @@ class Batch(_Closing):
 
     def commit(self):
         """Commits it, durably when this returns; returns whether all expectations held."""
-        return self._native.commit()
-
-    def __enter__(self):
-        return self
+        return super().commit()
 
     def __exit__(self, kind, *error):
         if kind is not None:
             self.close()
-        elif not self.commit():
+        elif not self._ended and not self.commit():
             raise _native.WollemiError("the batch was not committed: an expectation did not hold")
 
 
-class Transaction(_Closing):
+class Transaction(_Ending):
     """Reads and changes of any maps that happen together, atomically, or not at all."""
 
     def map(self, map_):
@@ -570,16 +597,13 @@ class Transaction(_Closing):
     def commit(self):
         """Commits it, durably when this returns. ConflictError, with nothing changed, if something it has read was
         changed."""
-        self._native.commit()
-
-    def __enter__(self):
-        return self
+        super().commit()
 
     def __exit__(self, kind, *error):
-        if kind is None:
-            self.commit()
-        else:
+        if kind is not None:
             self.close()
+        elif not self._ended:
+            self.commit()
 
 
 class TransactionMap(_Readable, MutableMapping):
