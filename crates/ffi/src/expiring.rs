@@ -76,15 +76,15 @@ pub unsafe extern "C" fn wollemi_expiring_get(
     // SAFETY: the caller keeps to the header.
     unsafe {
         call(|c| {
-            let (value, life_ms) = (OutValue::new(c, value, value_len)?, c.optional_out(life_ms, -1));
+            let life_ms = c.optional_out(life_ms, 0);
+            let value = OutValue::new(c, value, value_len)?;
             let map = Expiring::new(c.share::<Map>(map)?.clone());
             let Some((bytes, left)) = map.get_with_life(c.bytes(key, key_len)?)? else {
                 return Ok(WOLLEMI_NOT_FOUND);
             };
-            if let Some(left) = left {
-                life_ms.set(i64::try_from(left.as_millis()).unwrap_or(i64::MAX));
-            }
-            value.set(Some(&bytes))
+            let status = value.set(Some(&bytes))?;
+            life_ms.set(left.map_or(-1, |left| i64::try_from(left.as_millis()).unwrap_or(i64::MAX)));
+            Ok(status)
         })
     }
 }

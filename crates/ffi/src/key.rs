@@ -17,10 +17,9 @@ pub struct OutValue(Out<*mut c_void>, Out<usize>);
 
 impl OutValue {
     pub fn new(c: &FromC<'_>, value: *mut *mut c_void, value_len: *mut usize) -> Result<OutValue, Failure> {
-        Ok(OutValue(
-            c.out(value, std::ptr::null_mut())?,
-            c.out(value_len, 0)?,
-        ))
+        // If one is missing, the other is cleared, too.
+        let (value, value_len) = (c.out(value, std::ptr::null_mut()), c.out(value_len, 0));
+        Ok(OutValue(value?, value_len?))
     }
 
     pub fn set(&self, value: Option<&[u8]>) -> Result<wollemi_status, Failure> {

@@ -82,6 +82,7 @@ int main(int argc, char **argv) {
     pthread_t thread;
     void *value, *theirs;
     size_t length;
+    int64_t life;
     long ours;
     int i;
     char backup[4096];
@@ -131,6 +132,24 @@ int main(int argc, char **argv) {
     EXPECT(wollemi_expiring_put(map, "x", 1, "v", 1, 1000), WOLLEMI_OK);
     OK(wollemi_put(map, "short", 5, "v", 1));
     EXPECT(wollemi_expiring_get(map, "short", 5, &value, &length, NULL), WOLLEMI_ERROR_NOT_EXPIRING);
+    /* Outputs of a call that does not succeed are cleared, those beside a missing one too. */
+    for (i = 0; i < 3; i++) {
+        life = 7;
+        length = 7;
+        EXPECT(wollemi_expiring_get(map, "absent", 6, i == 1 ? NULL : &value, i == 2 ? NULL : &length, &life),
+               i == 0 ? WOLLEMI_NOT_FOUND : WOLLEMI_ERROR_ARGUMENT);
+        if (life != 0 || (i != 2 && length != 0)) {
+            fprintf(stderr, "misuse: outputs are left: %d, %ld, %lu\n", i, (long)life, (unsigned long)length);
+            return 1;
+        }
+    }
+    OK(wollemi_expiring_put(map, "lasting", 7, "v", 1, -1));
+    OK(wollemi_expiring_get(map, "lasting", 7, &value, &length, &life));
+    wollemi_free(value);
+    if (life != -1) {
+        return 1;
+    }
+    OK(wollemi_delete(map, "lasting", 7));
 
     /* Handles: NULL, closed, of another kind, of another database. */
     EXPECT(wollemi_put(NULL, "k", 1, "v", 1), WOLLEMI_ERROR_ARGUMENT);
