@@ -169,7 +169,11 @@ impl Database {
         Ok((check.is_clean(), report))
     }
 
-    fn close(&self, py: Python<'_>) {
-        self.0.close(py);
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.0.take(py, Db::close) {
+            // An object that is still in use keeps the pool open.
+            None | Some(Ok(()) | Err(wollemi::Error::InUse)) => Ok(()),
+            Some(Err(failed)) => Err(errors::of(py, failed)),
+        }
     }
 }

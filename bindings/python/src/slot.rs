@@ -30,10 +30,17 @@ impl<T: Send + Sync> Slot<T> {
 
     /// Drops it, without the GIL.
     pub fn close(&self, py: Python<'_>) {
-        py.detach(|| {
-            let held = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
-            drop(held);
-        });
+        py.detach(|| self.end(drop));
+    }
+
+    /// Takes the value, which closes this, and runs a closure with it without the GIL. Returns `None` if it was closed.
+    pub fn take<R: Send>(&self, py: Python<'_>, run: impl FnOnce(T) -> R + Send) -> Option<R> {
+        py.detach(|| self.end(run))
+    }
+
+    fn end<R>(&self, run: impl FnOnce(T) -> R) -> Option<R> {
+        let held = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
+        held.map(run)
     }
 }
 

@@ -299,6 +299,40 @@ def test_closing_closes_everything(path):
         assert list(db.map("m")) == [b"a", b"b"]
 
 
+def test_a_close_that_fails_says_so(path):
+    # Each msync of the child fails from the prctl calls on: with EIO, by a seccomp filter.
+    program = textwrap.dedent(
+        """
+        import ctypes, errno, struct, sys, wollemi
+        db = wollemi.open(sys.argv[1])
+        m = db.map("m")
+        m[b"k"] = b"v"
+        msync, to_errno, allow = 26, 0x50000 | errno.EIO, 0x7FFF0000
+        steps = [(0x20, 0, 0, 0), (0x15, 0, 1, msync), (0x06, 0, 0, to_errno), (0x06, 0, 0, allow)]
+        steps = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+        program = struct.pack("HP", 4, ctypes.addressof(steps))
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        none, one, filter = ctypes.c_ulong(0), ctypes.c_ulong(1), ctypes.c_ulong(2)
+        assert prctl(38, one, none, none, none) == 0 and prctl(22, filter, program) == 0, ctypes.get_errno()
+        try:
+            db.close()
+        except OSError as failed:
+            print(failed)
+        db.close()
+        try:
+            m[b"k"]
+        except wollemi.ClosedError:
+            print("closed")
+        """
+    )
+    run = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    said = run.stdout.splitlines()
+    assert len(said) == 2 and "writing to the medium" in said[0] and said[1] == "closed"
+    with wollemi.open(path) as db:
+        assert db.map("m")[b"k"] == b"v"
+
+
 def test_what_is_made_beside_a_close_is_closed(path):
     db = wollemi.open(path)
     m = db.map("m")

@@ -338,6 +338,11 @@ wollemi_status wollemi_open_in_memory(const wollemi_options *options, wollemi_db
 // Closes the handle. The pool itself is closed, and written to its file, when its last handle is closed, including
 // those of its maps, cursors, batches, transactions, snapshots and sweepers, in any order. A program that ends without
 // closing loses nothing that was acknowledged. Ignores NULL.
+//
+// If the handle is the last one, WOLLEMI_OK means that the pool is on the medium. If the medium fails, the call
+// returns WOLLEMI_ERROR_SYSTEM, for example: the handle is closed, the pool counts as one whose process was killed,
+// and which writes reached the medium is unknown. So a program that copies or renames the file next closes this handle
+// last: closing the others reports no such failure.
 wollemi_status wollemi_close(wollemi_db *db);
 
 // Returns in `level` the wollemi_level: which failures acknowledged writes of this database survive.

@@ -52,13 +52,19 @@ impl<'a> FromC<'a> {
         unsafe { handle::hold(handle) }
     }
 
-    /// Closes a handle; ignores NULL.
+    /// Closes a handle, and drops its object; ignores NULL.
     pub fn close<T: Kind>(&self, handle: *mut T::C) -> Result<wollemi_status, Failure> {
-        if !handle.is_null() {
-            // SAFETY: promised to `call`.
-            unsafe { handle::close::<T>(handle) }?;
-        }
+        drop(self.take::<T>(handle)?);
         Ok(WOLLEMI_OK)
+    }
+
+    /// Closes a handle, and returns its object, or `None` for NULL.
+    pub fn take<T: Kind>(&self, handle: *mut T::C) -> Result<Option<T>, Failure> {
+        if handle.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: promised to `call`.
+        unsafe { handle::close::<T>(handle) }.map(Some)
     }
 
     /// Returns bytes that must not be NULL.

@@ -7,7 +7,7 @@ use crate::options::Opening;
 use crate::status::{Failure, c_string, wollemi_status, wollemi_status::*};
 use crate::types::*;
 use std::ffi::{c_char, c_int, c_void};
-use wollemi::{Db, Level, Options};
+use wollemi::{Db, Error, Level, Options};
 
 kinds! {
     wollemi_db, Db, b"data", "database";
@@ -97,10 +97,21 @@ pub unsafe extern "C" fn wollemi_open_in_memory(
 /// Closes the handle. The pool itself is closed, and written to its file, when its last handle is closed, including
 /// those of its maps, cursors, batches, transactions, snapshots and sweepers, in any order. A program that ends without
 /// closing loses nothing that was acknowledged. Ignores NULL.
+///
+/// If the handle is the last one, WOLLEMI_OK means that the pool is on the medium. If the medium fails, the call
+/// returns WOLLEMI_ERROR_SYSTEM, for example: the handle is closed, the pool counts as one whose process was killed,
+/// and which writes reached the medium is unknown. So a program that copies or renames the file next closes this handle
+/// last: closing the others reports no such failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wollemi_close(db: *mut wollemi_db) -> wollemi_status {
     // SAFETY: the caller keeps to the header.
-    unsafe { call(|c| c.close::<Db>(db)) }
+    unsafe {
+        call(|c| match c.take::<Db>(db)?.map_or(Ok(()), Db::close) {
+            // Another handle keeps the pool open.
+            Ok(()) | Err(Error::InUse) => Ok(WOLLEMI_OK),
+            Err(failed) => Err(failed.into()),
+        })
+    }
 }
 
 /// Returns in `level` the wollemi_level: which failures acknowledged writes of this database survive.

@@ -165,25 +165,25 @@ pub unsafe fn hold<T: Kind>(handle: *const T::C) -> Result<Held<T>, Failure> {
     }
 }
 
-/// Closes a handle and drops its object.
+/// Closes a handle and returns its object.
 ///
 /// # Safety
 ///
 /// As for [`shell`], and no call uses the object if many threads may use its kind.
-pub unsafe fn close<T: Kind>(handle: *mut T::C) -> Result<(), Failure> {
+pub unsafe fn close<T: Kind>(handle: *mut T::C) -> Result<T, Failure> {
     // SAFETY: promised by the caller.
     let held = unsafe { hold::<T>(handle) }?;
     let shell = held.0;
     let place = shell.object.get();
     // SAFETY: only this call has the shell, which is busy.
     let object = unsafe { (*place).take() };
+    let object = object.expect("I2: a busy shell has an object");
     std::mem::forget(held);
     shell.head.state.store(CLOSED, Release);
     let mut spare = T::spare().0.lock().unwrap_or_else(PoisonError::into_inner);
     spare.push_back(shell);
     drop(spare);
-    drop(object);
-    Ok(())
+    Ok(object)
 }
 
 /// An object that only this call has.

@@ -159,11 +159,11 @@ impl Database {
 }
 
 /// Closes the object of a number; returns `false` if it is already closed. Closing a database closes all of its
-/// objects, and its pool before this returns.
-pub fn close(number: i64) -> bool {
+/// objects, and its pool before this returns; an error says that the pool could not be written to the medium.
+pub fn close(number: i64) -> Result<bool, Failure> {
     let number = number as u64;
     match remove(number) {
-        None => return false,
+        None => return Ok(false),
         Some(Object::Map(map)) => map.database.disown(number),
         Some(Object::Snapshot(snapshot)) => snapshot._database.disown(number),
         Some(Object::Transaction(transaction)) => transaction._database.disown(number),
@@ -176,7 +176,10 @@ pub fn close(number: i64) -> bool {
             while Arc::strong_count(&database) > 1 {
                 std::thread::sleep(Duration::from_micros(50));
             }
+            if let Some(Database { db, .. }) = Arc::into_inner(database) {
+                db.close()?;
+            }
         }
     }
-    true
+    Ok(true)
 }

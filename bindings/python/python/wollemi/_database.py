@@ -102,7 +102,9 @@ class Database(_Unpicklable):
         self.close()
 
     def close(self):
-        """Closes the database and all objects created from it: maps, iterators, transactions, snapshots."""
+        """Closes the database and all objects created from it: maps, iterators, transactions, snapshots. The pool is on
+        the medium then; OSError or another exception if the medium fails: then it is unknown which writes reached it,
+        and the pool counts as one whose process was killed."""
         with self._lock:
             self._closed = True
             children = list(self._children)

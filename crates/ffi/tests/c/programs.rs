@@ -57,6 +57,15 @@ fn the_address_sanitizer_finds_nothing() {
     all(build, |program| Command::new(program));
 }
 
+/// The program makes its own system calls fail, which neither another compiler nor a checker changes.
+#[test]
+fn a_close_that_fails_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program =
+        compile("cc", "tests/failing_close.c", folder.path(), Build::default()).expect("no sanitizer");
+    try_out(Command::new(program), true);
+}
+
 #[test]
 fn valgrind_finds_nothing() {
     if !has("valgrind") {

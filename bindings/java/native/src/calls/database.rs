@@ -40,7 +40,7 @@ native! {
     }
 
     "close" => fn close<'l>(_env, number: jlong) -> jboolean {
-        Ok(table::close(number))
+        table::close(number)
     }
 
     "abandon" => fn abandon<'l>(_env, database: jlong) -> () {

@@ -43,7 +43,7 @@ fn end(
         let mut running = transaction.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.with_dependent_mut(|_, running| Ok(how(running.0.take().ok_or(ENDED)?)?))
     };
-    table::close(number);
+    table::close(number)?;
     ended
 }
 

@@ -360,7 +360,10 @@ public final class Database implements AutoCloseable {
 
     /**
      * Closes the database and all of its objects: maps, transactions, snapshots. Waits for other threads' calls in
-     * progress. When it returns, another process may open the pool.
+     * progress. When it returns, the pool is on the medium, and another process may open it.
+     *
+     * @throws WollemiException if the medium fails: the database is closed, but it is unknown which writes reached the
+     *     medium, and the pool counts as one whose process was killed
      */
     @Override
     public void close() {

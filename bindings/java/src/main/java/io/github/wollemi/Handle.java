@@ -38,10 +38,16 @@ final class Handle {
             return open != 0 && Handle.close(open);
         }
 
-        /** Called when the handle was collected. */
+        /** Called when the handle was collected. Nobody waits for an exception then. */
         @Override
         public void run() {
-            if (close() && reported) {
+            boolean closed;
+            try {
+                closed = close();
+            } catch (WollemiException failed) {
+                closed = true;
+            }
+            if (closed && reported) {
                 Leaks.report(what, opened);
             }
         }
@@ -71,8 +77,11 @@ final class Handle {
 
     /** Closes it; has no effect the second time. */
     void close() {
-        state.close();
-        cleanable.clean();
+        try {
+            state.close();
+        } finally {
+            cleanable.clean();
+        }
     }
 
     @Override

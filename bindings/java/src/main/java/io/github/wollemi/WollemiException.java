@@ -23,7 +23,7 @@ public class WollemiException extends RuntimeException {
         MISSING,
         /** The pool is damaged. */
         DAMAGED,
-        /** The pool cannot be opened, created or grown for another reason. */
+        /** The pool cannot be opened, created, grown or closed for another reason. */
         POOL,
         /** The database is opened read-only. */
         READ_ONLY,
