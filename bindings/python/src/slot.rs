@@ -38,9 +38,10 @@ impl<T: Send + Sync> Slot<T> {
         py.detach(|| self.end(run))
     }
 
+    /// Holds the lock to the end, so that another thread's close does not return before.
     fn end<R>(&self, run: impl FnOnce(T) -> R) -> Option<R> {
-        let held = self.0.write().unwrap_or_else(PoisonError::into_inner).take();
-        held.map(run)
+        let mut held = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        held.take().map(run)
     }
 }
 

@@ -299,6 +299,29 @@ def test_closing_closes_everything(path):
         assert list(db.map("m")) == [b"a", b"b"]
 
 
+def test_each_of_two_closers_waits(path):
+    for _ in range(30):
+        db = wollemi.open(path, lock_wait=0)
+        db.map("m")[b"k"] = bytes(MIB)
+        failed, start, one_by_one = [], threading.Barrier(2), threading.Lock()
+
+        def close():
+            start.wait()
+            db.close()
+            try:
+                with one_by_one:
+                    wollemi.open(path, lock_wait=0).close()
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=close) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+
+
 def test_a_close_that_fails_says_so(path):
     # Each msync of the child fails from the prctl calls on: with EIO, by a seccomp filter.
     program = textwrap.dedent(

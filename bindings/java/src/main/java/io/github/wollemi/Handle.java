@@ -33,7 +33,8 @@ final class Handle {
             this.opened = reported ? Leaks.trace() : null;
         }
 
-        boolean close() {
+        /** Closes it. Of several threads, each returns when it is closed. */
+        synchronized boolean close() {
             long open = number.getAndSet(0);
             return open != 0 && Handle.close(open);
         }

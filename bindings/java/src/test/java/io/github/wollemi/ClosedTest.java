@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -104,6 +105,33 @@ class ClosedTest {
         try (Database db = Database.open(pool)) {
             Check check = db.check();
             assertTrue(check.isClean(), check.faults().toString());
+        }
+    }
+
+    /** Two threads close a database: when either of them returns, the pool can be opened. */
+    @Test
+    void eachOfTwoClosersWaits() throws Exception {
+        Path pool = folder.resolve("twice.pool");
+        ExecutorService threads = Executors.newFixedThreadPool(2);
+        try {
+            for (int round = 0; round < 30; round++) {
+                Database db = Database.open(pool, Options.DEFAULT.lockWait(Duration.ZERO));
+                db.map("m").put(Bytes.of(round), new byte[1 << 20]);
+                CyclicBarrier start = new CyclicBarrier(2);
+                Callable<Void> closer = () -> {
+                    start.await(60, TimeUnit.SECONDS);
+                    db.close();
+                    synchronized (start) {
+                        Database.open(pool, Options.DEFAULT.lockWait(Duration.ZERO)).close();
+                    }
+                    return null;
+                };
+                for (Future<Void> closed : threads.invokeAll(List.of(closer, closer))) {
+                    closed.get();
+                }
+            }
+        } finally {
+            threads.shutdown();
         }
     }
 
