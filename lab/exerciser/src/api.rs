@@ -31,6 +31,7 @@ pub(crate) const ON_DISK: &[&str] = &[
     "Options::sync_within",
     "Options::log_limit",
     "Options::on_rebuild",
+    "Options::end_checkpoints_if",
 ];
 
 /// Functions used by rounds after a simulated power loss.

@@ -114,6 +114,7 @@ impl Exercise {
             .sync_within(Duration::from_millis(random.pick(&[1, 30, 1000])))
             .log_limit(64 << 20)
             .on_rebuild(|_| {})
+            .end_checkpoints_if(|| false)
     }
 
     /// Opens the pool; accepts a simulated power loss.

@@ -187,7 +187,11 @@ pub fn durable_measures_every_part() {
             .is_some_and(|log| (1.0..2.0).contains(&log))
     );
     // Two shapes, after a kill and after power loss.
-    let is_redis = |object: &&Value| object["engine"].as_str().is_some_and(|name| name.starts_with("redis"));
+    let is_redis = |object: &&Value| {
+        object["engine"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("redis"))
+    };
     let redis = all("restart").filter(is_redis).count();
     assert_eq!(all("restart").count() - redis, 4 * (peers + 1));
     // With the append-only file and with a snapshot, if it is installed.
