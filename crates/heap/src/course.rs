@@ -268,7 +268,7 @@ impl Recovery {
         if M::REUSES_AT_ONCE {
             guard.defer_exactly(move || tell.store(true, SeqCst));
         } else {
-            guard.defer(move || tell.store(true, SeqCst));
+            guard.defer(0, move || tell.store(true, SeqCst));
         }
         guard.flush();
         drop(guard);

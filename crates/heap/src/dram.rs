@@ -51,10 +51,11 @@ unsafe impl Send for Kept {}
 /// Keeps bytes in DRAM for as long as the guard lives: for reads that must return a borrowed copy.
 #[expect(clippy::mut_from_ref, reason = "the bytes were the caller's own")]
 pub fn keep(guard: &Guard, bytes: Box<[u8]>) -> &mut [u8] {
+    let len = bytes.len();
     let kept = Kept(Box::into_raw(bytes));
     // SAFETY: valid until the deferred call below runs, which is after the guard is gone, and borrowed this once.
     let borrowed = unsafe { &mut *kept.0 };
-    guard.defer(move || {
+    guard.defer(len, move || {
         let kept = kept;
         // SAFETY: it came from `Box::into_raw`, and this runs once.
         drop(unsafe { Box::from_raw(kept.0) });

@@ -6,14 +6,18 @@ use crate::exact::{self, Pin};
 use std::cell::Cell;
 use std::fmt;
 
-/// Retirements of a thread after which it frees what no guard protects any more. A flush frees up to 512 objects, so
-/// that more are freed than retired. Pins alone do not suffice: 128 of them free as many, and one commit or load retires
+/// Deferred calls of a thread after which it makes those whose guards are gone. A flush makes up to 512, more than were
+/// deferred since the last one. Pins alone do not suffice: 128 of them make as many, and one commit or load retires
 /// thousands of objects under one pin.
-const COLLECT_EVERY: u32 = 256;
+const MAX_CALLS: usize = 256;
+
+/// Bytes that the deferred calls of a thread free after which it does so, too. The calls since its last flush are in a
+/// bag of the thread: no other thread can make them.
+const MAX_BYTES: usize = 1 << 20;
 
 thread_local! {
-    /// Retirements of this thread since it last flushed.
-    static RETIRED: Cell<u32> = const { Cell::new(0) };
+    /// Deferred calls of this thread since [`Guard::defer`] last flushed, and the bytes that they free.
+    static DEFERRED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// A pin of the current epoch: objects that it protects are not reused until it is dropped.
@@ -42,13 +46,16 @@ impl Guard {
         self.epoch.flush();
     }
 
-    /// Defers the freeing of an object until every guard that exists now is gone. Any thread may then run it.
+    /// Defers `run`, which frees some bytes, until every guard that exists now is gone. Any thread may then run it. This
+    /// may run earlier deferred calls.
     #[inline]
-    pub(crate) fn defer<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
+    pub(crate) fn defer<R>(&self, bytes: usize, run: impl FnOnce() -> R + Send + 'static) {
         self.epoch.defer(run);
-        let retired = RETIRED.get() + 1;
-        RETIRED.set(retired % COLLECT_EVERY);
-        if retired == COLLECT_EVERY {
+        let (calls, sum) = DEFERRED.get();
+        let (calls, sum) = (calls + 1, sum.saturating_add(bytes));
+        let is_due = calls >= MAX_CALLS || sum >= MAX_BYTES;
+        DEFERRED.set(if is_due { (0, 0) } else { (calls, sum) });
+        if is_due {
             self.epoch.flush();
         }
     }

@@ -437,7 +437,8 @@ impl<M: Media> Inner<M> {
         Ok(self.space.start_of(first))
     }
 
-    /// Frees retired objects, as far as no guard protects them any more.
+    /// Frees retired objects, as far as no guard protects them any more. Those of other heaps of this process that were
+    /// retired before come first; it gives up after a few turns that free none of its own.
     pub(crate) fn bring_back_retired(&self) {
         let retired = || Arc::strong_count(&self.space) - 1;
         let (mut least, mut idle) = (usize::MAX, 0);

@@ -25,9 +25,9 @@ impl Space {
 
     #[inline]
     fn free_after_guards(self: &Arc<Self>, guard: &Guard, retired: Retired) {
-        let (space, (offset, ..)) = (Arc::clone(self), retired);
+        let (space, (offset, len, _)) = (Arc::clone(self), retired);
         match self.reuse {
-            None => guard.defer(move || space.free(offset)),
+            None => guard.defer(len, move || space.free(offset)),
             Some(_) => guard.defer_exactly(move || space.free_and_tell(retired)),
         }
     }

@@ -567,12 +567,11 @@ fn what_cannot_grow_keeps_its_last_pages() {
     assert_adds_up(&heap, "after a growth that failed");
 }
 
-/// Allocates objects, and retires all of them under one guard.
+/// Allocates objects and retires all of them under one guard, as a commit does.
 fn retire_together(heap: &Heap<Hardware>, count: usize) -> Result<(), Error> {
-    let objects: Result<Vec<_>, _> = (0..count).map(|_| allocate(heap, 64, 1)).collect();
-    let objects = objects?;
     let guard = pin();
-    for offset in objects {
+    for _ in 0..count {
+        let offset = allocate(heap, 64, 1)?;
         let len = footprint::<Blob>(64 - 8).unwrap();
         // SAFETY: nothing has ever led to the object, and only this function uses it.
         unsafe { heap.retire(&guard, offset, len) };
@@ -596,5 +595,25 @@ fn garbage_of_long_guards_is_freed() {
             break;
         }
         assert!(begin.elapsed() < PATIENCE, "{retired} objects wait to be freed");
+    }
+}
+
+/// Large objects that are retired one by one do not pile up either.
+#[test]
+fn large_garbage_is_freed() {
+    const LARGE: usize = 4 << 20;
+    let begin = Instant::now();
+    // Guards of other tests in this process may delay it.
+    loop {
+        let heap = anonymous(2 << 30, Hardware::detect());
+        for _ in 0..200 {
+            let offset = allocate(&heap, LARGE, 1).expect("room");
+            retire(&heap, offset, LARGE);
+        }
+        let len = heap.pool().len();
+        if len < 32 * LARGE as u64 {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{len} bytes for one object");
     }
 }
