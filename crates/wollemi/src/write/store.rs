@@ -49,26 +49,22 @@ impl<M: Media> Store<M> {
 
     /// Runs a write, and again when the pool or the log, which had no room for it, has some.
     ///
-    /// A run that finds the pool full may leave a record in the log and another that undoes it. Unless a later run makes
-    /// the change after all, this returns once both are durable, whatever the last run's result: if only the first
-    /// survived a loss of power, the write would be applied.
+    /// A run that the pool or the log refuses may leave a record in the log and another that undoes it. Unless a later
+    /// run makes the change after all, this returns once both are durable, whatever the last run's result: if only the
+    /// first survived a loss of power, the write would be applied.
     pub fn write_with_room<R, E: MayBeFull + WriteError + From<index::Error>>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,
         is_change: impl Fn(&R) -> bool,
     ) -> Result<R, E> {
-        let mut was_full = false;
+        let mut may_be_undone = false;
         let mut run = || {
             let done = run();
-            was_full |= done.as_ref().is_err_and(E::is_full);
+            may_be_undone |= done.as_ref().is_err_and(E::may_be_undone);
             done
         };
         let done = self.traffic.with_log_room(|| self.heap.with_room(&mut run));
-        let may_be_undone = match &done {
-            Ok(done) => was_full && !is_change(done),
-            Err(error) => was_full || error.may_be_undone(),
-        };
-        if may_be_undone {
+        if may_be_undone && !done.as_ref().is_ok_and(is_change) {
             self.traffic.settle_appended()?;
         }
         done
