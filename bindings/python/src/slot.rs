@@ -74,15 +74,16 @@ impl<T: Send> Turns<T> {
         held.as_mut().map(run)
     }
 
-    /// Takes the value, which closes this, and runs a closure with it without the GIL.
+    /// Takes the value, which closes this, and runs a closure with it without the GIL. A thread that closes this
+    /// meanwhile waits until the closure has ended.
     pub fn take<R: Send>(
         &self,
         py: Python<'_>,
         run: impl FnOnce(T) -> Result<R, wollemi::Error> + Send,
     ) -> PyResult<R> {
         let done = py.detach(|| {
-            let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-            taken.map(run)
+            let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            held.take().map(run)
         });
         match done {
             Some(result) => result.map_err(|error| errors::of(py, error)),

@@ -552,9 +552,10 @@ class _Ending(_Closing):
         self._ended = True
 
     def commit(self):
-        committed = self._native.commit()
-        self._ended = True
-        return committed
+        try:
+            return self._native.commit()
+        finally:
+            self._ended = True
 
     def __enter__(self):
         return self

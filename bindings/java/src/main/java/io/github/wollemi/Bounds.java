@@ -5,7 +5,7 @@ import java.util.Arrays;
 /** The bounds of a view, by the keys' bytes. A null bound is none. */
 record Bounds(byte[] lower, boolean lowerInclusive, byte[] upper, boolean upperInclusive) {
     static final Bounds ALL = new Bounds(null, false, null, false);
-    /** The bounds of all keys, but of a range of keys: an index without an order refuses them. */
+    /** All keys, as a range from the empty key on: an index without an order refuses ranges. */
     static final Bounds ALL_IN_ORDER = from(new byte[0], true);
 
     static Bounds from(byte[] lower, boolean inclusive) {

@@ -12,6 +12,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.apache.cassandra.db.partitions.PartitionUpdate;
 import org.apache.cassandra.schema.TableMetadataRef;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * One generation of a memtable: a pool with the rows, and its metadata.
@@ -21,6 +23,7 @@ import org.apache.cassandra.schema.TableMetadataRef;
  * switched out.
  */
 final class Pool implements AutoCloseable {
+    private static final Logger LOGGER = LoggerFactory.getLogger(Pool.class);
     private static final byte[] FORMAT = "format".getBytes();
     private static final byte[] MINIMA = "minima".getBytes();
     private static final byte[] SWITCHED_OUT = "switched out".getBytes();
@@ -67,7 +70,11 @@ final class Pool implements AutoCloseable {
             OPEN.add(pool);
             return pool;
         } catch (RuntimeException failed) {
-            database.close();
+            try {
+                database.close();
+            } catch (WollemiException also) {
+                failed.addSuppressed(also);
+            }
             throw failed;
         }
     }
@@ -179,15 +186,22 @@ final class Pool implements AutoCloseable {
     @Override
     public synchronized void close() {
         closed = true;
-        database.close();
-        OPEN.remove(this);
+        try {
+            database.close();
+        } finally {
+            OPEN.remove(this);
+        }
     }
 
-    /** Closes it without writing it to its medium: it is removed next. */
+    /** Closes it without writing it to its medium: it is removed next, so a failure of its log does not matter. */
     synchronized void abandon() {
         if (!closed) {
             database.abandon();
-            close();
+            try {
+                close();
+            } catch (WollemiException failed) {
+                LOGGER.info("the memtable pool {}, which is about to be removed, could not be closed in order", this, failed);
+            }
         }
     }
 

@@ -88,7 +88,11 @@ final class Pools {
     private static void closeAll() {
         for (Pool pool : Pool.allOpen()) {
             if (Files.notExists(dead(pool.path()))) {
-                pool.close();
+                try {
+                    pool.close();
+                } catch (WollemiException failed) {
+                    LOGGER.warn("the memtable pool {} could not be closed in order", pool, failed);
+                }
             }
         }
     }
