@@ -182,8 +182,11 @@ impl Server {
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
         shared.backups.wait();
         let sweeping = started?;
-        // If it has panicked, items are swept by the next server.
-        let _ = sweeping.join();
+        // A removal may wait for room, for which a second signal does not wait.
+        if !shutdown.subscribe().is(Phase::AtOnce) {
+            // If it has panicked, items are swept by the next server.
+            let _ = sweeping.join();
+        }
         Ok(report(&shared, abandoned))
     }
 }

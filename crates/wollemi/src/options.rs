@@ -111,8 +111,8 @@ impl Options {
 
     /// Sets a condition that ends checkpoints early, such as a signal that the program has received. Each step of a
     /// checkpoint asks for it. Once it holds, checkpoints fail with
-    /// [`FilesError::Stopped`](crate::FilesError::Stopped), and so does an opening that begins a log: it leaves the
-    /// pool without one. Default: none.
+    /// [`FilesError::Stopped`](crate::FilesError::Stopped), and so does an opening that begins the log of an
+    /// existing pool: it leaves the pool without one. Default: none.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -42,7 +42,8 @@ pub struct Restore {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Needs disk space for both files. The old file is only read, and replaced once the new one is complete: \
-                  until then a crash, a signal or an error leaves it unchanged. The new file gets the old one's owner, \
+                  until then a crash, a signal or an error leaves it unchanged. (What a crash has left of a log beside \
+                  it is removed first.) The new file gets the old one's owner, \
                   group, mode and access control list, but none of its other extended attributes.\n\n\
                   The pool is checked first. If that finds damage, the exit code is 4, and nothing is changed unless \
                   --damaged is given: the new file has new checksums, so copied damage can no longer be detected."
@@ -197,17 +198,8 @@ impl Compact {
         }
         let started = Instant::now();
         let progress = spinner();
-        // The old pool stays locked until the new file has its name. An opening that waits for the lock then opens the
-        // new file.
         let opened = identity(&pool).map_err(failed(&pool))?;
         let mut db = open_to_copy(context, &pool)?;
-        if has_files(&log_of(&pool)) {
-            // Leftovers of a log, which name the old pool's id: an opening to write removes them. The new file has
-            // another id, so they would count as another pool's.
-            drop(db);
-            options.clone().create(false).open(&pool)?.close()?;
-            db = open_to_copy(context, &pool)?;
-        }
         // A user without write permission on the file may not replace it.
         File::options().write(true).open(&pool).map_err(failed(&pool))?;
         if !self.damaged && !db.check()?.is_clean() {
@@ -216,9 +208,18 @@ impl Compact {
                 is_overridable: true,
             });
         }
+        stop::on_signals();
+        if has_files(&log_of(&pool)) {
+            // Leftovers of a log, which name the old pool's id: an opening to write removes them. The new file has
+            // another id, so they would count as another pool's.
+            drop(db);
+            options.clone().create(false).open(&pool)?.close()?;
+            db = open_to_copy(context, &pool)?;
+        }
+        // The old pool stays locked until the new file has its name. An opening that waits for the lock then opens the
+        // new file.
         let old = Permissions::of(&pool).map_err(failed(&pool))?;
         let before = fs::metadata(&pool).map_err(failed(&pool))?.len();
-        stop::on_signals();
         let part = &part_of(&pool).map_err(failed(&pool))?;
         let copied = make_pool(
             &pool,

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How Redis keeps its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
-    /// The append-only file, synced every second.
+    /// The append-only file, synced before each answer: all that was answered is in it when the process is killed.
     Aof,
     /// A snapshot, saved after the filling.
     Rdb,
@@ -33,7 +33,7 @@ impl Persistence {
 
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Persistence::Aof => &["--appendonly", "yes", "--appendfsync", "everysec"],
+            Persistence::Aof => &["--appendonly", "yes", "--appendfsync", "always"],
             Persistence::Rdb => &["--appendonly", "no"],
         }
     }

@@ -5,7 +5,8 @@
 //! the files are in the page cache. To simulate the loss of *power* they are evicted from it, and our pool is removed,
 //! so that it is rebuilt from the checkpoint and the log; a real power cut leaves a pool that the opening ignores.
 //!
-//! Redis is a process of its own instead: it is started, asked, and killed.
+//! Redis is a process of its own instead: it is started, asked, and killed. Its time includes a run of its program that
+//! prints the version, and up to 10 ms between two attempts to connect.
 
 use super::loading::{Persistence, Redis};
 use super::ours::{self, LOAD_BATCH, Ours};
