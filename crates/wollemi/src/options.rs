@@ -110,7 +110,7 @@ impl Options {
     }
 
     /// Sets a condition that ends checkpoints early, such as a signal that the program has received. Each step of a
-    /// checkpoint asks for it. Once it holds, checkpoints fail with
+    /// checkpoint asks for it; one of a pool without maps has no step. Once it holds, checkpoints fail with
     /// [`FilesError::Stopped`](crate::FilesError::Stopped), and so does an opening that begins the log of an
     /// existing pool: it leaves the pool without one. Default: none.
     ///

@@ -201,7 +201,6 @@ impl<D: Disk> Checkpoints<D> {
     /// Writes all maps into new runs.
     fn walk<M: Media>(&self, maps: &Maps<M>, stop: &Stop, new: &mut Manifest) -> Result<(), Error> {
         let mut pace = self.pace(stop);
-        pace.refuse_if_stopped()?;
         new.from = maps.end_at_rest(&self.log)?.0;
         new.maps.clear();
         for info in maps.store.maps()? {
