@@ -53,8 +53,15 @@ impl<M: Media> Clht<M> {
             Some(closed) if closed.overflow.len() >= closed.segment.buckets.len() => {
                 self.replace_table(&place, closed, size, guard)
             }
-            // Another thread has replaced it, or the approximate count was too high.
-            _ => Ok(()),
+            Some(closed) => {
+                // Writers of different buckets add and remove at the same time, so the approximate count was too high.
+                closed
+                    .segment
+                    .note_overflow(closed.overflow.len() as u32, &self.heap);
+                Ok(())
+            }
+            // Another thread has replaced it.
+            None => Ok(()),
         }
     }
 

@@ -158,7 +158,7 @@ impl<'g> SegmentRef<'g> {
     }
 
     /// Stores the number of overflow buckets.
-    fn note_overflow<M: Media>(&self, count: u32, heap: &Access<M>) {
+    pub(super) fn note_overflow<M: Media>(&self, count: u32, heap: &Access<M>) {
         self.head.hint.store(hint(count, heap), heap.media());
     }
 
@@ -176,5 +176,42 @@ impl<'g> SegmentRef<'g> {
     fn look_for_overflow<M: Media>(&self, media: &M) -> u32 {
         let with = |bucket: &&Bucket| !bucket.glance(media).next().is_null();
         self.buckets.iter().filter(with).count() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Clht;
+    use super::*;
+    use index::Index;
+    use pmem::{Hardware, Pool, PoolOptions};
+
+    /// An approximate count that is too high is corrected by the first writer that counts.
+    #[test]
+    fn a_count_that_is_too_high_is_corrected() {
+        let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("a pool");
+        let table: Clht = index::OnHeap::create(&Heap::new(pool).expect("a heap"), b"table").expect("room");
+        let mut of_one_bucket = Vec::new();
+        for number in 0_u64.. {
+            let key = number.to_le_bytes();
+            if super::super::hash(&key) < u64::MAX / 64 {
+                of_one_bucket.push(key);
+            } else if number < 70 {
+                assert!(table.insert(&key, b"8 bytes!").expect("room"));
+            }
+            if of_one_bucket.len() == 4 {
+                break;
+            }
+        }
+        let segment = || SegmentRef::at(&table.heap, table.locate(0).expect("sound").link).expect("a table");
+        let buckets = segment().buckets.len();
+        assert!(buckets > 20, "{buckets} buckets");
+        segment().note_overflow(buckets as u32, &table.heap);
+        for key in &of_one_bucket {
+            assert!(table.insert(key, b"8 bytes!").expect("room"));
+        }
+        assert_eq!(segment().buckets.len(), buckets);
+        let count = segment().overflow(&table.heap).expect("known");
+        assert!((1..buckets as u32 / 2).contains(&count), "{count} overflow buckets");
     }
 }
