@@ -65,10 +65,15 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Replaces the table for a hash by its copy, if a bucket has used up its versions.
+    /// Replaces the table for a hash by its copy, if a bucket has used up its versions; removes it if it has no keys.
     pub(super) fn renew(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
         let place = self.locate(hash)?;
         match self.close(&place)? {
+            // The removal of the last key leaves it to this writer, which is about to replace the table.
+            Some(closed) if closed.pairs.is_empty() => {
+                self.remove_table(&place, closed, guard)?;
+                self.collapse(hash, guard)
+            }
             Some(closed) if closed.used_up => {
                 let size = closed.segment.size();
                 self.replace_table(&place, closed, Some(size), guard)
@@ -253,5 +258,40 @@ impl<M: Media> Clht<M> {
                     .retire(guard, directory.offset, directory::extent(FANOUT))
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::SegmentRef;
+    use super::super::{Clht, hash};
+    use heap::Heap;
+    use index::Index;
+    use pmem::{Hardware, Pool, PoolOptions};
+
+    /// A table whose last key has gone before a writer replaces it, as it has a bucket that is used up, is removed.
+    #[test]
+    fn a_table_without_keys_is_not_renewed() {
+        let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("a pool");
+        let table: Clht = index::OnHeap::create(&Heap::new(pool).expect("a heap"), b"table").expect("room");
+        assert!(table.insert(b"stays...", b"8 bytes!").expect("room"));
+        let guard = heap::pin();
+        let place = table.locate(hash(b"stays...")).expect("sound");
+        let [bucket] = SegmentRef::at(&table.heap, place.link).expect("a table").buckets else {
+            panic!("one bucket")
+        };
+        let media = table.heap.media();
+        while !bucket.state(media).is_used_up() {
+            assert!(table.insert(b"comes...", b"8 bytes!").expect("room"));
+            assert!(table.remove(b"comes...").expect("room"));
+        }
+        // As by the removal in another thread, before it looks whether the table is empty.
+        let locked = table.lock(bucket).expect("sound").expect("in use");
+        let state = bucket.state(media);
+        let slot = (0..3).find(|&slot| state.has(slot)).expect("the key");
+        bucket.set(state.emptied(slot), media);
+        drop(locked);
+        table.renew(hash(b"stays..."), &guard).expect("room");
+        assert!(table.locate(hash(b"stays...")).expect("sound").link.is_null());
     }
 }
