@@ -5,7 +5,7 @@ use super::directory::{self, DEEPEST};
 use super::locate::below;
 use super::{Clht, damaged, segment, tag};
 use index::Value;
-use pmem::{Fault, LINE, Link, Media, prefetch};
+use pmem::{Fault, Link, Media, prefetch};
 
 /// Number of keys whose lines are prefetched side by side.
 const GROUP: usize = 32;
@@ -88,17 +88,22 @@ impl<M: Media> Clht<M> {
     }
 }
 
-/// A walk along a chain of overflow buckets. It ends even in a damaged pool: there are no more of them than lines.
+/// A walk along a chain of overflow buckets. It ends even in a damaged pool, where it finds a cycle soon (Brent).
 pub(super) struct Chain<'g, M: Media> {
     index: &'g Clht<M>,
-    left: u64,
+    steps: u64,
+    /// The bucket of the last step whose number is a power of two.
+    passed: Link,
 }
 
 impl<'g, M: Media> Chain<'g, M> {
     #[inline]
     pub(super) fn new(index: &'g Clht<M>) -> Self {
-        let left = u64::MAX;
-        Chain { index, left }
+        Chain {
+            index,
+            steps: 0,
+            passed: Link::NULL,
+        }
     }
 
     /// The bucket that a link leads to.
@@ -107,13 +112,13 @@ impl<'g, M: Media> Chain<'g, M> {
         if next.is_null() {
             return Ok(None);
         }
-        if self.left == u64::MAX {
-            self.left = self.index.heap.pool().len() / LINE as u64;
+        if next.offset() == self.passed.offset() {
+            return Err(damaged("a chain of buckets has a cycle", next));
         }
-        self.left = self
-            .left
-            .checked_sub(1)
-            .ok_or_else(|| damaged("a chain of buckets has a cycle", next))?;
+        self.steps += 1;
+        if self.steps.is_power_of_two() {
+            self.passed = next;
+        }
         Bucket::at(&self.index.heap, next).map(Some)
     }
 }

@@ -1,0 +1,106 @@
+//! A chain of buckets that leads back into itself: every operation that follows it ends soon, with an error.
+
+use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
+use index::conformance::{Entries, IndexInFile};
+use index::{Direction, Index, OnHeap};
+use pmem::Link;
+use std::ops::{Bound, ControlFlow};
+use std::os::unix::fs::FileExt;
+use wollemi_recipe::Clht;
+
+type Store = IndexInFile<Clht<Stepping>>;
+
+/// Number of keys of the chain.
+const KEYS: usize = 20;
+
+/// Maximum number of loads of an operation: those of a few turns.
+const LOADS: usize = 2000;
+
+/// The place of the next bucket in a bucket's word, and that of the word.
+const NEXT: u64 = 0xffff_ffff_fff0;
+const WORD: u64 = 8;
+
+/// Keys of the first bucket of small tables: those with the smallest hashes of many.
+fn keys_of_one_bucket() -> impl Iterator<Item = [u8; 8]> {
+    let keys = (0_u64..).map(u64::to_le_bytes);
+    keys.filter(|key| index::codec::checksum(key) < u64::MAX / 64)
+}
+
+/// A table with a chain, and the places of the chain's overflow buckets.
+fn chain() -> (Store, Vec<u64>) {
+    let store = Store::create_on(Stepping::machine(Steps));
+    let mut model = Entries::new();
+    for key in keys_of_one_bucket().take(KEYS) {
+        store.put(&mut model, &key, b"8 bytes!");
+    }
+    let tracer = Clht::<Stepping>::tracer();
+    // SAFETY: no thread writes.
+    let heap = unsafe { store.index().heap().access() };
+    let roots = heap.roots().expect("sound");
+    let mut below: Vec<Link> = vec![roots[0].1.link];
+    let mut all = Vec::new();
+    while let Some(link) = below.pop() {
+        tracer.trace(heap, link, &mut below).expect("sound");
+        all.push(link.offset().expect("not null").get());
+    }
+    // The root and the table come first.
+    (store, all.split_off(2))
+}
+
+/// Opens a copy of the pool in which a bucket is followed by the one at `next`.
+fn led_back(store: &Store, bucket: u64, next: u64) -> Store {
+    let image = store.image();
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(image.path().join("pool"))
+        .expect("a file");
+    let mut word = [0; 8];
+    file.read_exact_at(&mut word, bucket + WORD).expect("read");
+    let word = u64::from_le_bytes(word) & !NEXT | next;
+    file.write_all_at(&word.to_le_bytes(), bucket + WORD)
+        .expect("written");
+    Store::open_in(image, Stepping::machine(Steps))
+}
+
+/// The result of an operation, which loads only so many words.
+fn soon<R>(operation: impl FnOnce() -> R) -> R {
+    let mut left = LOADS;
+    let hook = move |step| {
+        if step == ThreadStep::Load {
+            left = left.checked_sub(1).expect("it ends soon");
+        }
+    };
+    with_hook(hook, operation)
+}
+
+#[test]
+fn cycles_are_found_soon() {
+    let (store, buckets) = chain();
+    assert!(buckets.len() > 4, "{} overflow buckets", buckets.len());
+    let absent = keys_of_one_bucket().nth(KEYS).expect("some");
+    let last = *buckets.last().expect("some");
+    for &next in &buckets {
+        let damaged = led_back(&store, last, next);
+        let index = damaged.index();
+        let is_found = |found: Result<bool, index::Error>| {
+            let error = found.expect_err("a cycle").to_string();
+            assert!(error.contains("cycle"), "{error}");
+        };
+        let guard = heap::pin();
+        is_found(soon(|| index.get(&absent, &guard).map(|value| value.is_some())));
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let (all, visit) = (
+                Bound::Unbounded,
+                &mut |_: &[u8], _: index::Value<'_>| ControlFlow::Continue(()),
+            );
+            is_found(soon(|| index.walk(all, all, direction, &guard, visit).map(|()| false)));
+        }
+        is_found(soon(|| index.insert(&absent, b"8 bytes!")));
+        let faults = soon(|| index.check()).expect("no error");
+        assert!(
+            faults.found.iter().any(|fault| fault.contains("cycle")),
+            "{faults:?}"
+        );
+    }
+}
