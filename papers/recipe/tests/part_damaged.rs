@@ -1,4 +1,4 @@
-//! Wrong key bytes of an N16: which of them are damage, and which a crash may leave.
+//! Wrong key bytes of an N16: which of them are damage, and which a crash may leave; and damaged links to it.
 
 use art::{Kind, Tagged};
 use index::conformance::{Entries, IndexInFile};
@@ -15,10 +15,15 @@ const CHILDREN: u8 = 10;
 
 /// A tree with an N16, whose entries are in the order of their key bytes, from 0; its contents; and the node's place.
 fn tree() -> (IndexInFile<Part>, Entries, u64) {
+    tree_below(&[7])
+}
+
+/// The same, with another string that leads to the N16.
+fn tree_below(string: &[u8]) -> (IndexInFile<Part>, Entries, u64) {
     let store = IndexInFile::<Part>::create();
     let mut model = Entries::new();
     for byte in 0..CHILDREN {
-        store.put(&mut model, &[7, byte], &[byte]);
+        store.put(&mut model, &[string, &[byte]].concat(), &[byte]);
     }
     let mut below: Vec<Link> = Vec::new();
     let tracer = Part::<Hardware>::tracer();
@@ -94,4 +99,49 @@ fn a_key_byte_that_a_crash_has_left_out_is_no_damage() {
     torn.compare(&model);
     let reopened = torn.reopen();
     reopened.compare(&model);
+}
+
+/// Whichever bit of the link to an N16 is damaged, of those that make it lead to another kind of node or to another
+/// place: the write is an error, and has stored nothing beyond the lock beside the link.
+fn is_refused(store: &IndexInFile<Part>, node: u64, write: impl Fn(&Part) -> Result<bool, index::Error>) {
+    let bytes = std::fs::read(store.path()).expect("read");
+    let leads_there = |at: &usize| {
+        let word = bytes[*at..][..8].try_into().expect("eight bytes");
+        u64::from_le_bytes(word) & 0xffff_ffff_fffe == node | (Kind::N16 as u64) << 1
+    };
+    let slots: Vec<usize> = (0..bytes.len()).step_by(8).filter(leads_there).collect();
+    let [slot] = slots[..] else {
+        panic!("{slots:?} lead to the node")
+    };
+    // Two bits of the kind, and those of the place, which is a multiple of 64.
+    for bit in [1, 2].into_iter().chain(6..24) {
+        let damaged = flipped(store, &[(slot as u64 + bit / 8, 1 << (bit % 8))]);
+        damaged.index().heap().wait_recovered();
+        let image = || std::fs::read(damaged.path()).expect("read");
+        let before = image();
+        let written = write(damaged.index());
+        let now = image();
+        let differs = |&at: &usize| before[at] != now[at] && at / 64 != slot / 64;
+        let changed: Vec<usize> = (0..before.len()).filter(differs).collect();
+        assert!(changed.is_empty(), "bit {bit}: changes at {changed:x?}");
+        assert!(written.is_err(), "bit {bit}: {written:?}");
+    }
+}
+
+/// A writer compares a node with the link that has led there before it locks it.
+#[test]
+fn writers_store_nothing_behind_a_damaged_link() {
+    let (store, _, node) = tree();
+    is_refused(&store, node, |index| index.insert(&[7, 200], b"a value"));
+    is_refused(&store, node, |index| index.remove(&[7, 3]));
+}
+
+/// A node whose only other child is removed is replaced by the one below it, which is locked for that.
+#[test]
+fn removals_store_nothing_behind_a_damaged_link() {
+    let (store, mut model, node) = tree_below(&[7, 5]);
+    store.put(&mut model, &[7, 9], b"beside it");
+    is_refused(&store, node, |index| index.remove(&[7, 9]));
+    store.remove(&mut model, &[7, 9]);
+    store.compare(&model);
 }

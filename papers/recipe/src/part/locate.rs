@@ -12,14 +12,22 @@ use pmem::{Fault, Link, Media};
 
 pub(super) type Place<'g> = art::NodePlace<Node<'g>>;
 
-/// The inner node at `link`, to which `level` bytes lead; sets `level` to the node's own.
+/// The inner node at `link`, to which `level` bytes lead; sets `level` to the node's own. The node is one of the link's
+/// kind: the first holder of its lock in a generation stores to what it takes for entries.
 pub(super) fn node_below<'g, M: Media>(
     heap: &'g Access<M>,
     link: Link,
     level: &mut usize,
 ) -> Result<Node<'g>, Fault> {
     let node = Node::at(heap, link)?;
-    *level = art::Node::level(&node, heap, link, *level)?;
+    let meta = node.meta(heap.media());
+    if !meta.is_of(node.kind()) {
+        return Err(damaged("node's kind", link));
+    }
+    if meta.level() < *level {
+        return Err(damaged("node's level", link));
+    }
+    *level = meta.level();
     Ok(node)
 }
 

@@ -8,7 +8,7 @@
 //!
 //! Each step is durable before the next begins. After step (1) reads find everything; step (2) only concerns writers.
 
-use super::locate::Place;
+use super::locate::{Place, node_below};
 use super::node::Node;
 use super::prefix::Prefix;
 use super::repair::prefix_from;
@@ -127,7 +127,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut below = None;
         if child.is_inner() {
             let depth = node.level(self.media()) + 1;
-            let inner = Node::at(self.heap, child)?;
+            let inner = node_below(self.heap, child, &mut { depth })?;
             let (Some(held), Some(leaf)) = (
                 inner.try_lock(self.heap),
                 any_leaf::<AppendOnly, M>(self.heap, child, depth)?,
