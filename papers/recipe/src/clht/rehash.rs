@@ -28,6 +28,11 @@ use pmem::{Fault, Link, LinkAndPersist, Locked, Media, PSlot};
 /// table.
 const RUN: usize = 32;
 
+/// Whether a table with so many keys is replaced by a smaller one.
+fn is_few(keys: usize, buckets: usize) -> bool {
+    keys * 2 < buckets
+}
+
 /// A table with all of its home buckets locked, and its contents.
 struct Closed<'g, M: Media> {
     segment: SegmentRef<'g>,
@@ -96,21 +101,28 @@ impl<M: Media> Clht<M> {
             return self.collapse(hash, guard);
         }
         match closed.segment.size().smaller() {
-            Some(smaller) if closed.pairs.len() * 2 < closed.segment.buckets.len() => {
+            Some(smaller) if is_few(closed.pairs.len(), closed.segment.buckets.len()) => {
                 self.replace_table(&place, closed, Some(smaller), guard)
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether all of the table is bare, or [`RUN`] buckets are, from the hash's own on.
+    /// Whether all of the table is bare, or [`RUN`] buckets are, from the hash's own on, and the table appears to have
+    /// few keys. (It ends at the first half of the keys, and counts none in overflow buckets.)
     fn looks_empty(&self, place: &Place<'_>) -> Result<bool, Fault> {
         let media = self.heap.media();
         let segment = SegmentRef::at(&self.heap, place.link)?;
         let first = home(place.rest, segment.buckets.len());
         let (before, from) = segment.buckets.split_at(first);
         let mut some = from.iter().chain(before).take(RUN);
-        Ok(some.all(|bucket| bucket.glance(media).is_bare()))
+        let mut keys = 0;
+        let mut all = segment.buckets.iter();
+        Ok(some.all(|bucket| bucket.glance(media).is_bare())
+            && all.all(|bucket| {
+                keys += bucket.glance(media).count();
+                is_few(keys, segment.buckets.len())
+            }))
     }
 
     /// Locks all home buckets of the table in a slot, and collects its contents. Returns `None` if there is no table,
