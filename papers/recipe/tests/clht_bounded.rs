@@ -2,13 +2,13 @@
 
 use heap::Heap;
 use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
-use index::conformance::Random;
+use index::conformance::{Random, settled};
 use index::{Direction, Index, OnHeap};
 use pmem::{Pool, PoolOptions};
 use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
-use wollemi_recipe::Clht;
+use wollemi_recipe::{Clht, Part};
 
 fn heap_of(max_size: u64) -> Heap<Stepping> {
     let options = PoolOptions {
@@ -64,4 +64,48 @@ fn tables_are_emptied_in_either_direction() {
         eprintln!("{direction:?}: {mean} loads a removal");
         assert!(mean < 100, "{direction:?}: {mean} loads a removal");
     }
+}
+
+/// A pool has room for overflow buckets, but not for a directory: an insert into the table whose turn it is does not
+/// try to grow it each time.
+#[test]
+fn growth_without_room_is_not_tried_by_each_insert() {
+    let heap = heap_of(16 << 20);
+    let table = Clht::create(&heap, b"table").expect("room");
+    let mut random = Random::new(19);
+    insert(&table, &mut random, 1500);
+    // Records in chunks of a line.
+    let lines = Clht::create(&heap, b"lines").expect("room");
+    let keys: Vec<_> = (0_u64..8000).map(u64::to_le_bytes).collect();
+    for key in &keys {
+        assert!(lines.insert(key, &[7; 40]).expect("room"));
+    }
+    let others = Part::create(&heap, b"others").expect("room");
+    let mut number = 0_u32;
+    let mut fill = || {
+        for len in [40_000, 10_000, 4000, 2000, 1000, 500, 200] {
+            loop {
+                number += 1;
+                match others.insert(&number.to_be_bytes(), &vec![7; len]) {
+                    Ok(inserted) => assert!(inserted),
+                    Err(error) => break assert!(error.to_string().contains("full"), "{error}"),
+                }
+            }
+        }
+    };
+    fill();
+    // Half of the records go, and none of their pages becomes free as a whole.
+    for key in keys.iter().step_by(2) {
+        lines.upsert(key, b"in place").expect("room");
+    }
+    settled(&heap);
+    fill();
+    let loads = loads_of(|| insert(&table, &mut random, 2500));
+    let mean = loads / 2500;
+    eprintln!("{mean} loads an insert");
+    let faults = table.check().expect("sound");
+    assert_eq!((faults.found, faults.keys), (Vec::<String>::new(), 4000));
+    // Otherwise it would have grown.
+    assert!(faults.objects > 700, "{} objects", faults.objects);
+    assert!(mean < 100, "{mean} loads an insert");
 }

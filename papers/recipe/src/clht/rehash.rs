@@ -56,7 +56,10 @@ impl<M: Media> Clht<M> {
         }
         match self.close(&place)? {
             Some(closed) if closed.overflow.len() >= closed.segment.buckets.len() => {
+                let segment = closed.segment;
                 self.replace_table(&place, closed, size, guard)
+                    // As of a full pool. The next try comes when as many overflow buckets as buckets were added again.
+                    .inspect_err(|_| segment.note_overflow(0, &self.heap))
             }
             Some(closed) => {
                 // Writers of different buckets add and remove at the same time, so the approximate count was too high.

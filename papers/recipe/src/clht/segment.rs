@@ -212,6 +212,9 @@ mod tests {
         }
         assert_eq!(segment().buckets.len(), buckets);
         let count = segment().overflow(&table.heap).expect("known");
-        assert!((1..buckets as u32 / 2).contains(&count), "{count} overflow buckets");
+        assert!(
+            (1..buckets as u32 / 2).contains(&count),
+            "{count} overflow buckets"
+        );
     }
 }
