@@ -90,11 +90,12 @@ fn cycles_are_found_soon() {
         let guard = heap::pin();
         is_found(soon(|| index.get(&absent, &guard).map(|value| value.is_some())));
         for direction in [Direction::Forward, Direction::Reverse] {
-            let (all, visit) = (
-                Bound::Unbounded,
-                &mut |_: &[u8], _: index::Value<'_>| ControlFlow::Continue(()),
-            );
-            is_found(soon(|| index.walk(all, all, direction, &guard, visit).map(|()| false)));
+            let (all, visit) = (Bound::Unbounded, &mut |_: &[u8], _: index::Value<'_>| {
+                ControlFlow::Continue(())
+            });
+            is_found(soon(|| {
+                index.walk(all, all, direction, &guard, visit).map(|()| false)
+            }));
         }
         is_found(soon(|| index.insert(&absent, b"8 bytes!")));
         let faults = soon(|| index.check()).expect("no error");

@@ -1,8 +1,8 @@
 //! P-CLHT: a crash, a reader, a writer, at every step.
 
 use heap::Heap;
-use index::conformance::IndexInFile;
 use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
+use index::conformance::{IndexInFile, settled};
 use index::{Direction, Index, OnHeap};
 use pmem::{Pool, PoolOptions};
 use std::cell::{Cell, RefCell};
@@ -182,4 +182,45 @@ fn marks_that_a_kill_has_left_are_settled() {
         });
         assert_eq!(fences.get(), 0, "after step {step}");
     }
+}
+
+/// A process is killed during the last removal below a directory, or while that removes the table and the directory:
+/// once the key is removed by the next process, whether it was still there or not, nothing is left.
+#[test]
+fn what_a_kill_has_left_goes_with_the_next_removal() {
+    let store = Rc::new(IndexInFile::<Clht<Stepping>>::create_on(Stepping::machine(Steps)));
+    let before = settled(store.index().heap()).objects;
+    let keys: Vec<_> = (0_u64..3000).map(u64::to_le_bytes).collect();
+    for key in &keys {
+        assert!(store.index().insert(key, b"8 bytes!").expect("room"));
+    }
+    let (last, others) = keys.split_last().expect("some");
+    for key in others {
+        assert!(store.index().remove(key).expect("room"));
+    }
+    let images = Rc::new(RefCell::new(Vec::new()));
+    let (source, copies) = (store.clone(), images.clone());
+    let hook = move |step| {
+        if step == ThreadStep::Store {
+            copies.borrow_mut().push(source.image());
+        }
+    };
+    assert!(with_hook(hook, || store.index().remove(last).expect("room")));
+    assert_eq!(settled(store.index().heap()).objects, before);
+    let (mut there, mut absent) = (0, 0);
+    for (step, image) in images.take().into_iter().enumerate() {
+        let store = IndexInFile::<Clht<Stepping>>::open_in(image, Stepping::machine(Steps));
+        store.index().heap().wait_recovered();
+        match store.index().remove(last).expect("room") {
+            true => there += 1,
+            false => absent += 1,
+        }
+        assert_eq!(
+            settled(store.index().heap()).objects,
+            before,
+            "after store {step}"
+        );
+    }
+    // The removal's own store, that of the table's slot, and that of the directory's.
+    assert!(absent >= 3, "{there} and {absent}");
 }

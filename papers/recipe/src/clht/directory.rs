@@ -8,7 +8,7 @@
 //!
 //! I1 A slot changes under the directory's lock, by one store.
 //! I2 A directory below the root whose slots are all null is unlinked by the thread that emptied the last one. If a
-//!    crash comes before that, it stays.
+//!    crash comes before that, it stays until the next write below it; one that inserts nothing unlinks it.
 
 use super::{damaged, tag};
 use heap::{Access, Error, Heap};

@@ -90,9 +90,14 @@ impl<M: Media> Clht<M> {
         }
     }
 
-    /// Replaces the table for a hash by a smaller one if it has few keys, or removes it if it has none.
+    /// Replaces the table for a hash by a smaller one if it has few keys, or removes it if it has none, and directories
+    /// whose slots are all null.
     pub(super) fn shrink(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
         let place = self.locate(hash)?;
+        if place.link.is_null() {
+            // A crash has come between the removal of the last table and that of its directory.
+            return self.collapse(hash, guard);
+        }
         if !is_segment(place.link) || !self.looks_empty(&place)? {
             return Ok(());
         }

@@ -24,8 +24,18 @@ enum After {
     Grow,
     /// A bucket accepts no more pairs.
     Renew,
-    /// A home bucket is bare now.
+    /// A home bucket is bare, or a directory has no tables.
     Shrink,
+}
+
+impl After {
+    /// The work after a write that leaves a home bucket in this state.
+    fn bare(state: State) -> After {
+        match state.is_bare() {
+            true => After::Shrink,
+            false => After::Nothing,
+        }
+    }
 }
 
 /// The result of an edit; `None`: the table or directory was replaced meanwhile, or another writer has made the table.
@@ -105,7 +115,9 @@ impl<M: Media> Clht<M> {
         }
         let action = edit.decide(None);
         if action != Action::Put {
-            return Ok(Some((Action::Keep, After::Nothing)));
+            let is_left = place.depth > 0 && place.directory.is_empty(media);
+            let after = if is_left { After::Shrink } else { After::Nothing };
+            return Ok(Some((Action::Keep, after)));
         }
         media.comes_to("clht: first table");
         let pair = self.store(key, edit.value())?;
@@ -139,7 +151,11 @@ impl<M: Media> Clht<M> {
             .transpose()?;
         let action = edit.decide(value.as_deref());
         let after = match (action, chain.found) {
-            (Action::Keep, _) | (Action::Remove, None) => return Ok(Some((Action::Keep, After::Nothing))),
+            (Action::Keep, Some(_)) => return Ok(Some((Action::Keep, After::Nothing))),
+            // A crash may have left a table without keys. Overflow buckets have keys.
+            (Action::Keep | Action::Remove, None) => {
+                return Ok(Some((Action::Keep, After::bare(chain.last.1))));
+            }
             (Action::Put, None) => self.insert(&chain, key, edit.value(), guard)?,
             (Action::Put, Some(found)) => self.replace(&chain, &found, key, edit.value(), guard)?,
             (Action::Remove, Some(found)) => self.remove(&chain, &found, guard)?,
@@ -352,10 +368,7 @@ impl<M: Media> Clht<M> {
         }
         // The pair is removed, whatever happens to its record in a damaged pool.
         let _ = self.retire_record(&found.pair, guard);
-        Ok(match chain.home.state(media).is_bare() {
-            true => After::Shrink,
-            false => After::Nothing,
-        })
+        Ok(After::bare(chain.home.state(media)))
     }
 
     /// Retires an overflow bucket.
