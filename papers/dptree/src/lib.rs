@@ -200,8 +200,9 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         &self.shared().heap
     }
 
-    /// Merges everything written, in this thread and in as many more as the options ask for, and frees the log pages
-    /// kept for reuse. Waits for a running merge first, and for the end of recovery's trace, if that has begun.
+    /// Merges everything written before, in this thread and in as many more as the options ask for, and frees the log
+    /// pages kept for reuse. Waits for a running merge first, and for the end of recovery's trace, if that has begun.
+    /// What other threads write meanwhile may stay for the next merge.
     ///
     /// # Errors
     ///

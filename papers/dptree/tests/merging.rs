@@ -3,7 +3,10 @@
 
 use heap::Heap;
 use index::Index;
+use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
 use pmem::{Hardware, Pool, PoolOptions};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use wollemi_dptree::{DpTree, DpTreeOptions};
 
@@ -67,4 +70,42 @@ fn keys_are_found_while_they_are_merged() {
     });
     let merges = tree.merges().expect("the tree merges").merges;
     assert!(merges > 1000, "{merges} merges");
+}
+
+/// A merge of everything ends beside a writer that puts another key at each of its fences.
+#[test]
+fn a_merge_of_everything_ends_beside_a_writer() {
+    const MAX: u64 = 10_000;
+    let options = PoolOptions {
+        max_size: 1 << 30,
+        ..PoolOptions::default()
+    };
+    let pool = Pool::anonymous(&options, Stepping::machine(Steps)).expect("memory");
+    let heap = Heap::new(pool).expect("a heap");
+    let options = DpTreeOptions {
+        leaf_capacity: 64,
+        workers: 0,
+        ..DpTreeOptions::default()
+    };
+    let tree = Rc::new(DpTree::create_with(&heap, b"tree", options).expect("room"));
+    for n in 0..KEPT {
+        tree.insert(&key(n), b"a value.").expect("room");
+    }
+    let put = Rc::new(Cell::new(KEPT));
+    let (writer, count) = (Rc::clone(&tree), Rc::clone(&put));
+    let hook = move |step| {
+        if step == ThreadStep::Fence && count.get() < MAX {
+            writer.insert(&key(count.get()), b"a value.").expect("room");
+            count.set(count.get() + 1);
+        }
+    };
+    with_hook(hook, || tree.settle().expect("room"));
+    let put = put.get();
+    assert!(put > KEPT, "no write beside the merge");
+    assert!(put < MAX, "the merge has not ended before the writer");
+    tree.settle().expect("room");
+    let guard = heap::pin();
+    for n in 0..put {
+        assert!(tree.get(&key(n), &guard).expect("sound").is_some(), "key {n}");
+    }
 }

@@ -83,9 +83,11 @@ impl<M: Media> TreeState<M> {
         }
     }
 
-    /// Merges the middle, if there is one; then the front, if it is full, or, with `all`, if a merge would change
-    /// anything.
+    /// Merges the middle, if there is one; then each front that is full, or, with `all`, the front as it was at the
+    /// call, if a merge would change anything.
     pub(crate) fn merge(&self, _turn: &Turn<'_>, all: bool) -> Result<(), Error> {
+        // With `all`, only this front: writers always put something into the next.
+        let last = self.trees().front.log.number;
         loop {
             let trees = self.trees();
             match &trees.middle {
@@ -99,7 +101,9 @@ impl<M: Media> TreeState<M> {
                     };
                     merged?;
                 }
-                None if trees.front.is_full() || (all && self.has_work(&trees)?) => {
+                None if (!all && trees.front.is_full())
+                    || (all && trees.front.log.number <= last && self.has_work(&trees)?) =>
+                {
                     self.heap.media().comes_to("merge: front becomes middle");
                     let front = self.new_front(trees.front.log.number + 1, trees.base.keys);
                     self.replace(|trees| Trees {
