@@ -552,10 +552,9 @@ class _Ending(_Closing):
         self._ended = True
 
     def commit(self):
-        try:
-            return self._native.commit()
-        finally:
-            self._ended = True
+        committed = self._native.commit()
+        self._ended = True
+        return committed
 
     def __enter__(self):
         return self
