@@ -1,7 +1,11 @@
 //! Checkpoints during the steps of other threads, reads beside a sync, and writes that fail.
 
+mod doubtful;
+mod slow;
 mod undone;
 
+use self::doubtful::Doubtful;
+use self::slow::{Held, Hold, Slow};
 use super::keeper::REPLAYED;
 use super::manifest::Manifest;
 use super::opening::{attach, open_log};
@@ -234,110 +238,6 @@ fn writes_come_amid_a_walk() {
     }
 }
 
-/// Whether syncs are held back.
-#[derive(Clone, Default)]
-struct Held(Arc<(Mutex<bool>, Condvar)>);
-
-impl Held {
-    fn hold(&self, held: bool) {
-        *self.0.0.lock().expect("no panic") = held;
-        self.0.1.notify_all();
-    }
-
-    fn wait(&self) {
-        let held = self.0.0.lock().expect("no panic");
-        drop(self.0.1.wait_while(held, |held| *held).expect("no panic"));
-    }
-}
-
-/// Holds syncs back. Dropping it releases them, after a panic too: dropping a database waits for its threads.
-struct Hold<'h>(&'h Held);
-
-impl Hold<'_> {
-    fn new(held: &Held) -> Hold<'_> {
-        held.hold(true);
-        Hold(held)
-    }
-}
-
-impl Drop for Hold<'_> {
-    fn drop(&mut self) {
-        self.0.hold(false);
-    }
-}
-
-/// A directory that holds back syncs of the files whose names begin with a prefix.
-struct Slow(Directory, Held, &'static str);
-
-impl Slow {
-    fn file(&self, name: &str, file: OpenFile) -> SlowFile {
-        let held = match name.starts_with(self.2) {
-            true => self.1.clone(),
-            false => Held::default(),
-        };
-        SlowFile(file, held)
-    }
-}
-
-struct SlowFile(OpenFile, Held);
-
-impl Disk for Slow {
-    type File = SlowFile;
-
-    fn create(&self, name: &str) -> Result<SlowFile, DiskError> {
-        Ok(self.file(name, self.0.create(name)?))
-    }
-
-    fn open(&self, name: &str) -> Result<SlowFile, DiskError> {
-        Ok(self.file(name, self.0.open(name)?))
-    }
-
-    fn list(&self) -> Result<Vec<String>, DiskError> {
-        self.0.list()
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
-        self.0.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> Result<(), DiskError> {
-        self.0.remove(name)
-    }
-
-    fn sync_dir(&self) -> Result<(), DiskError> {
-        self.0.sync_dir()
-    }
-}
-
-impl DiskFile for SlowFile {
-    type Mapping = FileMapping;
-
-    fn len(&self) -> Result<u64, DiskError> {
-        self.0.len()
-    }
-
-    fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
-        self.0.read_at(at, bytes)
-    }
-
-    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        self.0.write_at(at, bytes)
-    }
-
-    fn preallocate(&self, len: u64) -> Result<(), DiskError> {
-        self.0.preallocate(len)
-    }
-
-    fn map(&self, len: u64) -> Result<FileMapping, DiskError> {
-        self.0.map(len)
-    }
-
-    fn sync(&self) -> Result<(), DiskError> {
-        self.1.wait();
-        self.0.sync()
-    }
-}
-
 /// A read that has seen a write returns only after that write is durable, whatever the kind of read.
 #[test]
 fn nothing_is_read_before_it_is_durable() {
@@ -477,70 +377,6 @@ fn the_log_must_reach_what_a_walk_has_seen() {
         manifest.from < written && written <= manifest.until,
         "{manifest:?}, {written}"
     );
-}
-
-/// A directory whose sync can fail after the renaming of a manifest, and that records renamings, removals and syncs.
-#[derive(Clone)]
-struct Doubtful(Arc<Directory>, Arc<Mutex<Doubts>>);
-
-#[derive(Default)]
-struct Doubts {
-    /// Whether the next sync after the renaming of a manifest fails.
-    is_armed: bool,
-    done: Vec<String>,
-}
-
-impl Doubtful {
-    fn new(path: &Path) -> Doubtful {
-        let directory = Directory::open(path).expect("a directory");
-        Doubtful(Arc::new(directory), Arc::default())
-    }
-
-    fn doubts(&self) -> std::sync::MutexGuard<'_, Doubts> {
-        self.1.lock().expect("no panic")
-    }
-}
-
-impl Disk for Doubtful {
-    type File = OpenFile;
-
-    fn create(&self, name: &str) -> Result<OpenFile, DiskError> {
-        self.0.create(name)
-    }
-
-    fn open(&self, name: &str) -> Result<OpenFile, DiskError> {
-        self.0.open(name)
-    }
-
-    fn list(&self) -> Result<Vec<String>, DiskError> {
-        self.0.list()
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
-        self.doubts().done.push(format!("rename {from} {to}"));
-        self.0.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> Result<(), DiskError> {
-        self.0.remove(name)?;
-        self.doubts().done.push(format!("remove {name}"));
-        Ok(())
-    }
-
-    fn sync_dir(&self) -> Result<(), DiskError> {
-        let mut doubts = self.doubts();
-        let is_behind = doubts.done.last().is_some_and(|done| done.ends_with(" manifest"));
-        if doubts.is_armed && is_behind {
-            doubts.is_armed = false;
-            return Err(DiskError {
-                file: "the directory".into(),
-                operation: "fsync of the directory",
-                source: std::io::Error::from_raw_os_error(5),
-            });
-        }
-        doubts.done.push("sync".into());
-        self.0.sync_dir()
-    }
 }
 
 /// Returns the names of the runs in a directory.
