@@ -63,7 +63,7 @@ fn led_back(store: &Store, bucket: u64, next: u64) -> Store {
     Store::open_in(image, Stepping::machine(Steps))
 }
 
-/// The result of an operation, which loads only so many words.
+/// Runs an operation, and panics if it loads more than [`LOADS`] words.
 fn soon<R>(operation: impl FnOnce() -> R) -> R {
     let mut left = LOADS;
     let hook = move |step| {

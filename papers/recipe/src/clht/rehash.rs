@@ -28,7 +28,7 @@ use pmem::{Fault, Link, LinkAndPersist, Locked, Media, PSlot};
 /// table.
 const RUN: usize = 32;
 
-/// Whether a table with so many keys is replaced by a smaller one.
+/// Returns whether a table with this number of keys has so few that a smaller table replaces it.
 fn is_few(keys: usize, buckets: usize) -> bool {
     keys * 2 < buckets
 }
