@@ -16,6 +16,7 @@
 
 mod directory;
 mod mapping;
+mod platform;
 
 pub use directory::{Directory, OpenFile};
 pub use mapping::FileMapping;

@@ -7,6 +7,7 @@
 //! | block allocation | by `fallocate` | by writing zeros |
 //! | blocks of free pages are given back | by punching holes | only by compacting the pool |
 //! | holder of a pool's lock | `/proc/locks` | unknown |
+//! | access control lists | copied with a pool's permissions | left out |
 //! | huge pages | `MADV_HUGEPAGE` | not requested |
 //!
 //! Locks (`flock`), mappings, attributes and exclusive renames are the same, through `rustix`.

@@ -1,9 +1,10 @@
 //! A directory of the file system.
 
+use super::platform::{allocate, read_singly, sync, sync_data};
 use super::{Disk, DiskError, DiskFile, FileMapping};
 use rustix::fs::{self, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Bytes per write of zeros: one page. A page cache with large folios keeps bytes written at once together, and a
@@ -173,7 +174,7 @@ impl DiskFile for OpenFile {
 
     fn preallocate(&self, len: u64) -> Result<(), DiskError> {
         // Blocks first, in one piece if the file system can: a full disk is detected before anything is written.
-        reserve(&self.fd, len).map_err(|errno| failed(&self.path, "allocate", errno))?;
+        allocate(&self.fd, len).map_err(|errno| failed(&self.path, "allocate", errno))?;
         let zeros = [0; ZEROS];
         let mut at = 0;
         while at < len {
@@ -237,49 +238,4 @@ fn sync_parent(path: &Path) -> Result<(), DiskError> {
     };
     let fd = open_directory(parent)?;
     sync(&fd).map_err(|errno| failed(parent, "fsync of the directory", errno))
-}
-
-/// Makes the file system allocate blocks, if it can; otherwise writing allocates them.
-#[cfg(target_os = "linux")]
-fn reserve(fd: impl AsFd, len: u64) -> Result<(), Errno> {
-    match fs::fallocate(fd, fs::FallocateFlags::empty(), 0, len) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        done => done,
-    }
-}
-
-/// Advises the kernel to cache this file page by page (see [`ZEROS`]); it may still read several pages at once. A
-/// file system that does not support the advice returns an error, which is ignored.
-#[cfg(target_os = "linux")]
-fn read_singly(fd: impl AsFd) {
-    let _ = fs::fadvise(fd, 0, None, fs::Advice::Random);
-}
-
-#[cfg(not(target_os = "linux"))]
-fn read_singly(_: impl AsFd) {}
-
-#[cfg(not(target_os = "linux"))]
-fn reserve(_: impl AsFd, _: u64) -> Result<(), Errno> {
-    Ok(())
-}
-
-#[cfg(not(target_os = "macos"))]
-fn sync(fd: impl AsFd) -> Result<(), Errno> {
-    fs::fsync(fd)
-}
-
-#[cfg(not(target_os = "macos"))]
-fn sync_data(fd: impl AsFd) -> Result<(), Errno> {
-    fs::fdatasync(fd)
-}
-
-/// On macOS `fsync` does not flush the drive's cache; `F_FULLFSYNC` does.
-#[cfg(target_os = "macos")]
-fn sync(fd: impl AsFd) -> Result<(), Errno> {
-    fs::fcntl_fullfsync(fd)
-}
-
-#[cfg(target_os = "macos")]
-fn sync_data(fd: impl AsFd) -> Result<(), Errno> {
-    fs::fcntl_fullfsync(fd)
 }

@@ -6,6 +6,7 @@
 //! [removed](Mapping::prepare_sync) from the page table in bulk before the sync.
 
 use super::Mapping;
+use super::platform::{populate, unmap_pages};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
@@ -13,34 +14,6 @@ use std::ptr::NonNull;
 
 /// The size of a page. With larger pages, populating an unaligned range fails, which only makes stores slower.
 const PAGE: usize = 4096;
-
-/// Makes pages writable. On a system that does not support this, the first stores do.
-///
-/// # Safety
-///
-/// The range lies in one mapping.
-#[cfg(target_os = "linux")]
-unsafe fn populate(start: *mut u8, len: usize) {
-    // SAFETY: by the caller; the advice changes no contents.
-    let _ = unsafe { rustix::mm::madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
-}
-
-/// Removes pages from the page table. If that fails, they stay there.
-///
-/// # Safety
-///
-/// The range is a shared mapping of a file.
-#[cfg(target_os = "linux")]
-unsafe fn unmap_pages(start: *mut u8, len: usize) {
-    // SAFETY: by the caller; the page cache keeps the stored bytes.
-    let _ = unsafe { rustix::mm::madvise(start.cast(), len, Advice::LinuxDontNeed) };
-}
-
-#[cfg(not(target_os = "linux"))]
-unsafe fn populate(_: *mut u8, _: usize) {}
-
-#[cfg(not(target_os = "linux"))]
-unsafe fn unmap_pages(_: *mut u8, _: usize) {}
 
 /// The beginning of a file in memory. Nothing reads through it, so no reference into it exists.
 #[derive(Debug)]

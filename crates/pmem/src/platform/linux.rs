@@ -1,8 +1,9 @@
 //! Linux.
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -81,6 +82,36 @@ fn find_domain(sys: &Path, device: u64) -> bool {
         .ancestors()
         .find_map(|directory| std::fs::read_to_string(directory.join("persistence_domain")).ok())
         .is_some_and(|domain| domain.trim() == "cpu_cache")
+}
+
+/// The extended attribute that holds a file's access control list.
+const ACL: &str = "system.posix_acl_access";
+
+/// The access control list of a file, as the attribute holds it; `None` without one.
+pub(crate) fn acl_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    // The longest that Linux accepts.
+    let mut acl = vec![0; 64 << 10];
+    match rustix::fs::getxattr(path, ACL, &mut acl) {
+        Ok(len) => {
+            acl.truncate(len);
+            Ok(Some(acl))
+        }
+        // The file has none, or the file system supports none.
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sets the access control list of a file. `None` removes the one that the file may have inherited from its directory.
+pub(crate) fn give_acl(acl: Option<&[u8]>, path: &Path) -> io::Result<()> {
+    let given = match acl {
+        Some(acl) => rustix::fs::setxattr(path, ACL, acl, XattrFlags::empty()),
+        None => rustix::fs::removexattr(path, ACL),
+    };
+    match given {
+        Err(Errno::NODATA | Errno::OPNOTSUPP) if acl.is_none() => Ok(()),
+        given => Ok(given?),
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 /// macOS cannot map files so that their stores are durable without the file system.
 pub(crate) const SYNC: Option<MapFlags> = None;
@@ -71,4 +72,14 @@ pub(crate) fn lock_holder(_: u64, _: u64) -> Option<u32> {
 /// Matters to level `power` only.
 pub(crate) fn caches_persist(_: u64) -> bool {
     false
+}
+
+/// Access control lists are not copied.
+pub(crate) fn acl_of(_: &Path) -> io::Result<Option<Vec<u8>>> {
+    Ok(None)
+}
+
+/// See [`acl_of`].
+pub(crate) fn give_acl(_: Option<&[u8]>, _: &Path) -> io::Result<()> {
+    Ok(())
 }

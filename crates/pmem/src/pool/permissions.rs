@@ -1,7 +1,6 @@
 //! Owner, group, mode and access control list of a file, to be copied to another that holds the same data.
 
-#[cfg(target_os = "linux")]
-use rustix::io::Errno;
+use crate::platform::{acl_of, give_acl};
 use std::fs::{self, Metadata, Permissions as Mode};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -102,45 +101,4 @@ impl Permissions {
         note(format!("owner {} and group {}", self.owner, self.group), owned);
         fs::metadata(path).is_ok_and(|found| found.gid() == self.group)
     }
-}
-
-#[cfg(target_os = "linux")]
-const ACL: &str = "system.posix_acl_access";
-
-#[cfg(target_os = "linux")]
-fn acl_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    // The longest that Linux accepts.
-    let mut acl = vec![0; 64 << 10];
-    match rustix::fs::getxattr(path, ACL, &mut acl) {
-        Ok(len) => {
-            acl.truncate(len);
-            Ok(Some(acl))
-        }
-        // The file has none, or the file system supports none.
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Without a list, removes the one that the file may have inherited from its directory.
-#[cfg(target_os = "linux")]
-fn give_acl(acl: Option<&[u8]>, path: &Path) -> io::Result<()> {
-    let given = match acl {
-        Some(acl) => rustix::fs::setxattr(path, ACL, acl, rustix::fs::XattrFlags::empty()),
-        None => rustix::fs::removexattr(path, ACL),
-    };
-    match given {
-        Err(Errno::NODATA | Errno::OPNOTSUPP) if acl.is_none() => Ok(()),
-        given => Ok(given?),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn acl_of(_: &Path) -> io::Result<Option<Vec<u8>>> {
-    Ok(None)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn give_acl(_: Option<&[u8]>, _: &Path) -> io::Result<()> {
-    Ok(())
 }
