@@ -5,7 +5,7 @@
 //!    answers wait for the client the server reads nothing, so that a client which only sends fills its own socket.
 //! I2 Requests are carried out in order, each once it is complete. An answer is sent after the request's effect, and
 //!    all that the request has read, is durable, unless the sync policy defers that. Requests do not wait for that one
-//!    by one: the answers wait together, with those of the worker's other connections ([`Lane::settle`]).
+//!    by one: the answers wait together, with those of the worker's other connections ([`Settle`]).
 //! I3 A server that stops still answers requests that have arrived completely.
 //!
 //! Not here: what the bytes mean ([`Protocol`]).
@@ -91,7 +91,7 @@ impl Drop for Input {
 /// The meaning of a connection's bytes.
 pub trait Protocol: Sized {
     /// The state that the connections of one worker share.
-    type Worker: Deref<Target = Lane>;
+    type Worker: Deref<Target = Lane> + Settle;
 
     /// Creates the state of a new connection.
     fn begin(worker: &Rc<Self::Worker>, client: Arc<Client>) -> Self;
@@ -103,6 +103,25 @@ pub trait Protocol: Sized {
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered>;
 }
 
+/// Makes connections wait until all that they have written and read is durable.
+pub trait Settle {
+    /// Runs a connection. Until it [settles](Settle::settle), it does not wait for its writes, or for what it has read,
+    /// to become durable.
+    fn unsettled<T>(&self, connection: impl Future<Output = T>) -> impl Future<Output = T>
+    where
+        Self: Sized;
+
+    /// Returns whether all that the running connection has written and read so far is durable.
+    fn is_settled(&self) -> bool;
+
+    /// Waits until all that the running connection has written and read so far is durable. The sync blocks the worker.
+    ///
+    /// # Errors
+    ///
+    /// The disk has failed, and it is unknown what is durable.
+    fn settle(&self) -> io::Result<()>;
+}
+
 /// The result of a turn.
 pub struct Answered {
     /// Bytes of the input that are done with.
@@ -112,13 +131,14 @@ pub struct Answered {
 }
 
 /// Serves one connection until either side ends it.
-pub async fn serve(
+pub async fn serve<P: Protocol>(
     stream: &mut dyn Stream,
-    protocol: &mut impl Protocol,
+    protocol: &mut P,
     client: &Client,
-    lane: &Lane,
+    worker: &P::Worker,
     mut stop: Stop,
 ) -> io::Result<()> {
+    let lane: &Lane = worker;
     let mut input = Input {
         bytes: Vec::new(),
         begin: 0,
@@ -126,6 +146,7 @@ pub async fn serve(
     let mut sink = Sink {
         stream,
         lane,
+        settle: worker,
         client,
         out: Vec::new(),
         now: now(),
@@ -158,7 +179,7 @@ pub async fn serve(
         let answered = protocol.answer_all(input.unread(), &mut sink).await?;
         let waits = (1..KEPT).contains(&sink.out.len());
         // If something is not durable yet, `send` lets the other connections make their answers in any case.
-        if crowded && waits && answered.used >= PIPELINE && lane.is_settled() {
+        if crowded && waits && answered.used >= PIPELINE && worker.is_settled() {
             tokio::task::yield_now().await;
         }
         sink.send().await?;
@@ -185,6 +206,7 @@ pub async fn serve(
 pub struct Sink<'c> {
     stream: &'c mut dyn Stream,
     lane: &'c Lane,
+    settle: &'c dyn Settle,
     client: &'c Client,
     /// Answers that are not sent yet.
     pub out: Vec<u8>,
@@ -242,16 +264,18 @@ impl Sink<'_> {
     /// Sends the answers once everything that they acknowledge or show is durable. If a sync has failed, sends the
     /// error in their place and ends the connection.
     async fn send(&mut self) -> io::Result<()> {
-        if self.out.is_empty() {
+        if self.out.is_empty() || self.settle.is_settled() {
             return self.write().await;
         }
-        let Err(why) = self.lane.settle().await else {
+        // First the worker serves its other connections that have input, so that one sync covers all of them.
+        tokio::task::yield_now().await;
+        let Err(why) = self.settle.settle() else {
             return self.write().await;
         };
         self.out = (self.client.protocol.not_durable)(&why.to_string());
         self.write().await?;
         part(self.stream).await?;
-        Err(why.into())
+        Err(why)
     }
 
     async fn write(&mut self) -> io::Result<()> {

@@ -6,12 +6,9 @@ use crate::net::limits::Limits;
 use crate::net::listen::Address;
 use crate::net::tls::Encryption;
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use wollemi::{Db, PausedTurn};
 
 /// State that all connections share.
 #[derive(Debug)]
@@ -65,7 +62,6 @@ pub struct Lane {
     pub net: Arc<Net>,
     /// The worker's number.
     pub number: usize,
-    db: Db,
     /// The instant from which the next command's duration counts.
     mark: Cell<Instant>,
     /// Turns of connections so far.
@@ -73,49 +69,13 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn new(net: Arc<Net>, number: usize, db: Db) -> Lane {
+    pub fn new(net: Arc<Net>, number: usize) -> Lane {
         Lane {
             net,
             number,
-            db,
             mark: Cell::new(Instant::now()),
             turns: Cell::new(0),
         }
-    }
-
-    /// Runs a connection in a turn of the database of its own. Each poll enters the turn and leaves it again, since the
-    /// connections of a worker share its thread. Until the connection [settles](Lane::settle), it does not wait for its
-    /// writes, or for what it has read, to become durable.
-    pub async fn unsettled<T>(&self, connection: impl Future<Output = T>) -> T {
-        let mut connection = pin!(connection);
-        let mut paused = PausedTurn::default();
-        poll_fn(|context| {
-            let turn = self.db.resume(std::mem::take(&mut paused));
-            let polled = connection.as_mut().poll(context);
-            paused = turn.pause();
-            polled
-        })
-        .await
-    }
-
-    /// Returns whether all that the connection has written and read so far is durable.
-    #[inline]
-    pub fn is_settled(&self) -> bool {
-        self.db.is_turn_durable()
-    }
-
-    /// Waits until all that the connection has written and read so far is durable. First the worker serves its other
-    /// connections that have input, so that one sync of the disk covers all of them. The sync blocks the worker.
-    ///
-    /// # Errors
-    ///
-    /// The disk has failed, and it is unknown what is durable.
-    pub async fn settle(&self) -> Result<(), wollemi::Error> {
-        if self.is_settled() {
-            return Ok(());
-        }
-        tokio::task::yield_now().await;
-        self.db.settle_turn()
     }
 
     /// Begins a connection's turn. Returns its number.

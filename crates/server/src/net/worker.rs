@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::counters::Counter;
 use crate::net::clients::{Clients, Open};
-use crate::net::connection::{self, Protocol};
+use crate::net::connection::{self, Protocol, Settle};
 use crate::net::listen::{Accepted, Listener, Listening, Stream, accept};
 use crate::net::shutdown::{Phase, Shutdown, Stop};
 use std::rc::Rc;
@@ -158,7 +158,7 @@ impl<P: Protocol> Connection<P> {
         let (id, protocol) = (client.id, client.protocol.name);
         tracing::debug!(id, protocol, client = client.peer, "connected");
         let mut protocol = P::begin(&worker, client.clone());
-        let serving = connection::serve(stream, &mut protocol, client, &worker, stop);
+        let serving = connection::serve(stream, &mut protocol, client, &*worker, stop);
         let ended = worker.unsettled(serving).await;
         match ended {
             Ok(()) => tracing::debug!(id, "disconnected"),

@@ -6,6 +6,7 @@ use crate::items::access::Access;
 use crate::items::cursors::Cursors;
 use crate::items::databases::Databases;
 use crate::items::memory::MemoryLimit;
+use crate::net::connection::Settle;
 use crate::net::dialect::Dialect;
 use crate::net::lane::{Lane, Net};
 use crate::net::limits::Limits;
@@ -17,11 +18,14 @@ use crate::ops::passwords::Passwords;
 use crate::ops::slow::SlowLog;
 use crate::ops::sync::Syncing;
 use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use wollemi::Db;
+use wollemi::{Db, PausedTurn};
 
 /// The state that all workers share.
 #[derive(Debug)]
@@ -48,6 +52,7 @@ pub struct Shared {
 pub struct Worker {
     pub shared: Arc<Shared>,
     lane: Lane,
+    db: Db,
     /// A buffer for values to be stored.
     pub scratch: RefCell<Vec<u8>>,
 }
@@ -59,10 +64,36 @@ impl Deref for Worker {
     }
 }
 
+impl Settle for Worker {
+    /// Runs a connection in a turn of the database of its own. Each poll enters the turn and leaves it again, since the
+    /// connections of a worker share its thread.
+    async fn unsettled<T>(&self, connection: impl Future<Output = T>) -> T {
+        let mut connection = pin!(connection);
+        let mut paused = PausedTurn::default();
+        poll_fn(|context| {
+            let turn = self.db.resume(std::mem::take(&mut paused));
+            let polled = connection.as_mut().poll(context);
+            paused = turn.pause();
+            polled
+        })
+        .await
+    }
+
+    #[inline]
+    fn is_settled(&self) -> bool {
+        self.db.is_turn_durable()
+    }
+
+    fn settle(&self) -> io::Result<()> {
+        Ok(self.db.settle_turn()?)
+    }
+}
+
 impl Worker {
     pub fn new(shared: Arc<Shared>, number: usize) -> Worker {
         Worker {
-            lane: Lane::new(shared.net.clone(), number, shared.databases.db().clone()),
+            lane: Lane::new(shared.net.clone(), number),
+            db: shared.databases.db().clone(),
             shared,
             scratch: RefCell::default(),
         }
