@@ -5,16 +5,40 @@
 //! nodes over these only where needed.
 
 use crate::array::MAX_LEAVES;
-use crate::inline::LARGEST_CAPACITY;
+use crate::inline::{Fill, Image, LARGEST_CAPACITY, draft_inline};
 use crate::node::{draft_node, draft_root};
 use crate::subtree::{Built, Member, Subtrees, pair_of};
 use crate::writer::skip_between;
 use crate::{Roart, Variant, access, root_tag, tracer};
-use art::{Byte, Child, Children, Group, Layout, Spot};
+use art::{Byte, Child, Children, Group, Kind, Layout, Spot};
 use heap::{Access, Error, Heap};
 use index::{Bulk, Parts};
 use pmem::{Erased, Flushed, Link, Media, PersistBatch, Tag};
 use std::marker::PhantomData;
+
+/// Drafts an inline leaf array for pairs, if they are short and fit one; `None` otherwise, and for a single pair.
+fn draft_pairs<'e, 'h, M: Media, V: Variant>(
+    heap: &'h Access<M>,
+    batch: &PersistBatch<'e, 'h, M>,
+    pairs: &Group<'_>,
+) -> Result<Option<Child<'e, 'h>>, Error> {
+    let pairs = pairs.pairs();
+    if !V::LC || !V::INLINE || pairs.len() == 1 {
+        return Ok(None);
+    }
+    let mut short = Vec::with_capacity(pairs.len());
+    for (key, value) in pairs {
+        let Some(pair) = pair_of(key, value) else {
+            return Ok(None);
+        };
+        short.push(pair);
+    }
+    let Some(image) = Image::of(&short, 0, Fill::Tight) else {
+        return Ok(None);
+    };
+    let (array, _) = draft_inline(heap, batch, &image)?;
+    Ok(Some(Child::New(array, Kind::Inline, image.shape.aux())))
+}
 
 /// The layout of a ROART of a variant.
 struct Leaves<V>(PhantomData<V>);
@@ -39,6 +63,9 @@ impl<V: Variant> Layout for Leaves<V> {
         depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error> {
+        if let Some(array) = draft_pairs::<M, V>(heap, batch, &pairs)? {
+            return Ok(array);
+        }
         let members = pairs
             .pairs()
             .map(|(key, value)| Member::New(key, value))

@@ -30,6 +30,7 @@ pub(crate) enum Member<'a> {
 }
 
 /// The pair of a short key and value.
+#[inline]
 pub(crate) fn pair_of(key: &[u8], value: &[u8]) -> Option<(KeyWord, u64)> {
     Some((KeyWord::of(key)?, u64::from_le_bytes(value.try_into().ok()?)))
 }
@@ -151,7 +152,10 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         if !V::INLINE {
             return None;
         }
-        let mut pairs: Vec<_> = members.iter().map(Member::pair).collect::<Option<_>>()?;
+        let mut pairs = Vec::with_capacity(members.len());
+        for member in members {
+            pairs.push(member.pair()?);
+        }
         pairs.sort_unstable();
         Some(pairs)
     }

@@ -141,6 +141,7 @@ impl<'b, 'e, 'h, L: Layout, M: Media> Builder<'b, 'e, 'h, L, M> {
         Ok(())
     }
 
+    #[inline]
     fn pass(&mut self, key: &[u8]) {
         let last = self.key.get_or_insert_default();
         last.clear();

@@ -34,8 +34,10 @@ impl Bunch {
         self.dropped = 0;
     }
 
+    #[inline]
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         let start = self.bytes.len();
+        self.bytes.reserve(key.len() + value.len());
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
         self.bytes.extend_from_slice(value);
@@ -43,11 +45,13 @@ impl Bunch {
         self.pairs.push(Place { start, key_end, end });
     }
 
+    #[inline]
     fn pair(&self, i: usize) -> (&[u8], &[u8]) {
         let place = self.pairs[self.dropped + i];
         self.bytes[place.start..place.end].split_at(place.key_end - place.start)
     }
 
+    #[inline]
     pub(super) fn key(&self, i: usize) -> &[u8] {
         self.pair(i).0
     }

@@ -63,12 +63,14 @@ impl Image {
     pub(crate) fn with_shape(pairs: &[(KeyWord, u64)], shape: Shape) -> Option<Image> {
         let mut words = vec![0; shape.lines() * PER_LINE * WORDS];
         // Used entries of each line, the head counted as one.
-        let mut used = [0; 1 << LARGEST];
+        let mut used = [0u8; 1 << LARGEST];
         used[0] = 1;
         for &(key, value) in pairs {
             // The first line of the window with a free entry, so that the lines before it have none.
-            let line = shape.window(key).find(|&line| used[line] < PER_LINE)?;
-            let at = (line * PER_LINE + used[line]) * WORDS;
+            let line = shape
+                .window(key)
+                .find(|&line| usize::from(used[line]) < PER_LINE)?;
+            let at = (line * PER_LINE + usize::from(used[line])) * WORDS;
             used[line] += 1;
             words[at..at + WORDS].copy_from_slice(&[key.to_store(true), value]);
         }
