@@ -88,9 +88,16 @@ struct Report {
 pub fn run(args: &BulkArgs) -> Result<(), Error> {
     let progress = Progress::new();
     let random = Keys::generate(args.key_kind, args.keys, args.seed);
-    let mut entries: Vec<&[u8]> = random.all().iter().map(|(key, _)| key).collect();
-    let unordered = entries.clone();
-    entries.sort_unstable();
+    let unordered: Vec<&[u8]> = random.all().iter().map(|(key, _)| key).collect();
+    let mut sorted = unordered.clone();
+    sorted.sort_unstable();
+    // In memory, too, each method finds its keys in the order in which it uses them.
+    let bytes = sorted.concat();
+    let mut rest = &bytes[..];
+    let entries: Vec<&[u8]> = sorted
+        .iter()
+        .filter_map(|key| rest.split_off(..key.len()))
+        .collect();
     let indexes: Vec<IndexKind> = match args.index.is_empty() {
         true => IndexKind::ALL
             .iter()
