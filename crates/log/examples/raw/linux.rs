@@ -1,10 +1,11 @@
 //! The measurement, which uses system calls of Linux.
 
+use io_uring::{IoUring, opcode, squeue, types};
 use rustix::fs::{Mode, OFlags, fdatasync, open};
 use rustix::io::{IoSlice, ReadWriteFlags, pwrite, pwritev2};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -33,6 +34,9 @@ enum Way {
     Dsync,
     /// A copy into memory for each record, one write with `O_DIRECT | O_DSYNC` of whole blocks for each group.
     Direct,
+    /// A copy into memory for each record, one write and one `fdatasync` for each group, both given to the kernel by one
+    /// system call, through an `io_uring`.
+    Uring,
 }
 
 impl Way {
@@ -50,6 +54,7 @@ struct Target {
     way: Way,
     file: OwnedFd,
     bytes: *mut u8,
+    ring: Mutex<IoUring>,
 }
 
 // SAFETY: `bytes` points to `FILE` bytes that live to the end; threads write disjoint parts of them.
@@ -81,7 +86,13 @@ impl Target {
             _ => unsafe { mmap_anonymous(null, FILE, protection, MapFlags::PRIVATE) },
         };
         let bytes = bytes.expect("a mapping").cast();
-        Target { way, file, bytes }
+        let ring = Mutex::new(IoUring::new(8).expect("a kernel with io_uring"));
+        Target {
+            way,
+            file,
+            bytes,
+            ring,
+        }
     }
 
     /// Puts a record at `at`, a position that keeps counting across the file's end.
@@ -91,7 +102,7 @@ impl Target {
             Way::Write => {
                 pwrite(&self.file, record, at as u64).expect("a write");
             }
-            Way::Map | Way::MapLarge | Way::Dsync | Way::Direct => {
+            Way::Map | Way::MapLarge | Way::Dsync | Way::Direct | Way::Uring => {
                 // SAFETY: `at + RECORD <= FILE`, as the caller skips the rest of the file.
                 let place = unsafe { self.bytes.add(at) };
                 // SAFETY: the caller has this place to itself.
@@ -106,6 +117,29 @@ impl Target {
             Way::Write | Way::Map | Way::MapLarge => fdatasync(&self.file).expect("a working fdatasync"),
             Way::Dsync => self.write_group(from, to, 1),
             Way::Direct => self.write_group(from, to, BLOCK),
+            Way::Uring => self.submit_group(from, to),
+        }
+    }
+
+    /// Writes a group and syncs it by one system call, and one more if the group lies across the file's end.
+    fn submit_group(&self, from: u64, to: u64) {
+        let file = types::Fd(self.file.as_raw_fd());
+        let mut ring = self.ring.lock().expect("no panic");
+        let mut from = from;
+        while from < to {
+            let at = from as usize % FILE;
+            let len = ((to - from) as usize).min(FILE - at);
+            // SAFETY: `at + len <= FILE`.
+            let place = unsafe { self.bytes.add(at) };
+            let write = opcode::Write::new(file, place, len as u32).offset(at as u64);
+            let write = write.build().flags(squeue::Flags::IO_LINK);
+            let sync = opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC);
+            // SAFETY: file and memory live until the kernel is done, which is awaited below.
+            unsafe { ring.submission().push_multiple(&[write, sync.build()]) }.expect("an empty queue");
+            ring.submit_and_wait(2).expect("a submission");
+            let results: Vec<_> = ring.completion().map(|done| done.result()).collect();
+            assert_eq!(results, [len as i32, 0], "a whole write and a working fdatasync");
+            from += len as u64;
         }
     }
 
@@ -336,7 +370,14 @@ pub fn measure_all() {
     };
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let time = Duration::from_secs_f64(seconds / 3.0);
-    let ways = [Way::Write, Way::Map, Way::MapLarge, Way::Dsync, Way::Direct];
+    let ways = [
+        Way::Write,
+        Way::Map,
+        Way::MapLarge,
+        Way::Dsync,
+        Way::Direct,
+        Way::Uring,
+    ];
     let targets: Vec<_> = ways
         .iter()
         .map(|&way| Target::new(Path::new(&directory), way))
