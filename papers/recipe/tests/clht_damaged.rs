@@ -1,4 +1,5 @@
-//! A chain of buckets that leads back into itself: every operation that follows it ends soon, with an error.
+//! A damaged P-CLHT: a chain of buckets that leads back into itself, and a link with a wrong number of buckets. Every
+//! operation ends soon, with an error.
 
 use index::conformance::steps::{Stepping, Steps, ThreadStep, with_hook};
 use index::conformance::{Entries, IndexInFile};
@@ -102,6 +103,87 @@ fn cycles_are_found_soon() {
         assert!(
             faults.found.iter().any(|fault| fault.contains("cycle")),
             "{faults:?}"
+        );
+    }
+}
+
+/// The place of a table's number of buckets in the link to it.
+const BUCKETS: u32 = 48;
+
+/// Opens a copy of the pool in which the link to the table states another number of buckets.
+fn resized(store: &Store, table: u64, change: u64) -> Store {
+    let tracer = Clht::<Stepping>::tracer();
+    // SAFETY: no thread writes.
+    let heap = unsafe { store.index().heap().access() };
+    let root = heap.roots().expect("sound")[0].1.link;
+    let mut below = Vec::new();
+    tracer.trace(heap, root, &mut below).expect("sound");
+    let link = below
+        .into_iter()
+        .find(|link| link.offset().is_some_and(|offset| offset.get() == table));
+    let link = link.expect("a table of the root").bits();
+    let image = store.image();
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(image.path().join("pool"))
+        .expect("a file");
+    let start = root.offset().expect("not null").get();
+    let place = (start..).step_by(8).find(|&at| {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, at).expect("read");
+        u64::from_le_bytes(word) == link
+    });
+    file.write_all_at(&(link ^ change << BUCKETS).to_le_bytes(), place.expect("a slot"))
+        .expect("written");
+    Store::open_in(image, Stepping::machine(Steps))
+}
+
+/// The table of the keys of one bucket, and its number of buckets.
+fn table(store: &Store) -> (u64, u64) {
+    let tracer = Clht::<Stepping>::tracer();
+    // SAFETY: no thread writes.
+    let heap = unsafe { store.index().heap().access() };
+    let mut below = Vec::new();
+    tracer
+        .trace(heap, heap.roots().expect("sound")[0].1.link, &mut below)
+        .expect("sound");
+    let link = below.into_iter().find(|link| !link.is_null()).expect("a table");
+    (link.offset().expect("not null").get(), link.bits() >> BUCKETS)
+}
+
+/// A link that states a wrong number of buckets is noticed before lines of other objects are locked: by each operation
+/// if no table has so many buckets, and otherwise by what replaces the table.
+#[test]
+fn a_wrong_number_of_buckets_is_noticed() {
+    let (store, _) = chain();
+    let (table, buckets) = table(&store);
+    let sizes: Vec<u64> = (0..8)
+        .flat_map(|n| [2 << n, 3 << n])
+        .map(|lines| lines - 1)
+        .collect();
+    assert!(sizes.contains(&buckets), "{buckets} buckets");
+    let key = keys_of_one_bucket().next().expect("some");
+    for bit in 0..16 {
+        let damaged = resized(&store, table, 1 << bit);
+        let index = damaged.index();
+        if !sizes.contains(&(buckets ^ 1 << bit)) {
+            assert!(index.get(&key, &heap::pin()).is_err(), "bit {bit}");
+            assert!(index.upsert(&key, b"8 bytes.").is_err(), "bit {bit}");
+            assert!(index.remove(&key).is_err(), "bit {bit}");
+            continue;
+        }
+        // With further keys of the first bucket the table is due for replacement, which would copy what its link states.
+        for key in keys_of_one_bucket().skip(KEYS).take(10 * KEYS) {
+            // An insert reports no failure of the replacement that follows.
+            let _ = index.insert(&key, b"8 bytes!");
+        }
+        let faults = index.check().expect("no error").found;
+        assert!(
+            faults
+                .iter()
+                .any(|fault| fault.contains("does not match its link")),
+            "bit {bit}: {faults:?}"
         );
     }
 }

@@ -140,6 +140,8 @@ impl<M: Media> Clht<M> {
             return Ok(None);
         }
         let segment = SegmentRef::at(&self.heap, place.link)?;
+        // Each of these lines is locked: none may be another object's.
+        segment.compare(place.link, &self.heap)?;
         let mut closed = Closed {
             segment,
             locks: Vec::with_capacity(segment.buckets.len()),

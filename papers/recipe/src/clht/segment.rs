@@ -42,6 +42,14 @@ impl Size {
         }
     }
 
+    /// Whether tables with this number of buckets exist. With the head, each has 2 or 3 lines times a power of two.
+    #[inline]
+    fn is_of(buckets: usize) -> bool {
+        let lines = buckets + 1;
+        let odd = lines >> lines.trailing_zeros();
+        lines > 1 && lines <= LARGEST / LINE && (odd == 1 || odd == 3)
+    }
+
     /// The smallest table that holds this many keys without many overflow buckets.
     pub(super) fn for_keys(slot: usize, keys: usize) -> Size {
         let mut size = Size::least(slot);
@@ -115,10 +123,11 @@ pub(super) fn home(rest: u64, buckets: usize) -> usize {
 #[inline]
 pub(super) fn bucket<M: Media>(heap: &Access<M>, link: Link, rest: u64) -> Result<&Bucket, Fault> {
     let fault = || damaged("table of a P-CLHT", link);
-    let number = home(rest, (link.bits() >> 48) as usize);
+    let buckets = (link.bits() >> 48) as usize;
+    let number = home(rest, buckets);
     let place = link
         .offset()
-        .filter(|_| is_segment(link))
+        .filter(|_| is_segment(link) && Size::is_of(buckets))
         .and_then(|offset| Offset::new(offset.get() + ((1 + number) * LINE) as u64));
     heap.at(place.ok_or_else(fault)?)
 }
@@ -131,7 +140,7 @@ impl<'g> SegmentRef<'g> {
         let buckets = (link.bits() >> 48) as usize;
         let offset = link
             .offset()
-            .filter(|_| is_segment(link) && buckets > 0)
+            .filter(|_| is_segment(link) && Size::is_of(buckets))
             .ok_or_else(fault)?;
         let first = Offset::new(offset.get() + HEAD as u64).ok_or_else(fault)?;
         Ok(SegmentRef {
@@ -139,6 +148,14 @@ impl<'g> SegmentRef<'g> {
             buckets: heap.slice(first, buckets)?,
             offset,
         })
+    }
+
+    /// Compares the number of buckets in the link with the one in the table.
+    pub(super) fn compare<M: Media>(&self, link: Link, heap: &Access<M>) -> Result<(), Fault> {
+        match self.head.shape.load(heap.media()) == self.buckets.len() as u64 {
+            true => Ok(()),
+            false => Err(damaged("number of buckets in the link to a table", link)),
+        }
     }
 
     /// Its size.
