@@ -1,7 +1,9 @@
 //! The heap's errors.
 
-use crate::root_entry::MAX_NAME;
 use pmem::{Fault, pool};
+
+/// The maximum length of a root's name in bytes.
+pub const MAX_NAME: usize = 240;
 
 /// Why a heap operation failed.
 #[derive(Debug, thiserror::Error)]

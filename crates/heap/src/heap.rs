@@ -5,12 +5,19 @@
 //! I2 A chunk is handed out to one thread only, until it is given back unpublished, or is retired and its epoch has
 //!    ended.
 
-use crate::cache::{Cache, pairs_up};
-use crate::class::{SIZES, SMALL, footprint, small};
-use crate::course::{Recovery, StopOnDrop};
-use crate::local::{new_id, with_cache};
-use crate::page::{Claim, lock, lock_across};
-use crate::space::Space;
+pub(crate) mod access;
+mod attach;
+pub(crate) mod reserve;
+pub(crate) mod stats;
+mod trim;
+
+use crate::alloc::arena::Space;
+use crate::alloc::cache::{Cache, pairs_up};
+use crate::alloc::class::{SIZES, SMALL, footprint, small};
+use crate::alloc::page::Claim;
+use crate::alloc::thread_cache::{new_id, with_cache};
+use crate::lock::{lock, lock_across};
+use crate::reclaim::phase::{Recovery, StopOnDrop};
 use crate::{Error, Guard};
 use pmem::{
     Chunk, Draft, Hardware, LINE, Lender, Media, Offset, PersistBatch, Persistent, Pool, Purpose,
@@ -100,7 +107,7 @@ impl<M: Media> Heap<M> {
             return Err(damaged);
         }
         if M::REUSES_AT_ONCE {
-            crate::exact::begin();
+            crate::reclaim::grace_period::begin();
         }
         let space = Arc::new(Space::new(page_size, end, M::REUSES_AT_ONCE));
         let recovery = Arc::new(Recovery::new(end - 1));

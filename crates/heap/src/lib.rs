@@ -30,24 +30,21 @@
 //! threads stays small; chunks in use are bits, not lists, so that the trace's marks already are the allocator's
 //! metadata and the sweep has nothing to sort; and free runs of pages coalesce, so that large objects can use them.
 //!
-//! | file | idea |
+//! Each of these modules uses only later ones. The `mod.rs` of a folder lists its files.
+//!
+//! | module | what it holds |
 //! |---|---|
-//! | `heap` | drafts and retirement; new pages |
-//! | `access` | reading objects |
-//! | `cache`, `local` | chunks claimed by a thread; finding them, and giving them back when the thread ends |
-//! | `apart`, `set_apart` | pages set apart for a thread that must not find the pool full |
-//! | `space` | the pages' lists: open and scanty pages of each class, frees |
-//! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
-//! | `exact` | guards that end exactly, under media that reuse memory at once |
-//! | `root_entry`, `root`, `removed` | the bytes of a named root; their directory; taking a root and all objects below it out of use |
-//! | `guard` | epochs, and the guards that hold them back |
-//! | `attach` | DRAM state that belongs to a persistent object |
-//! | `dram` | DRAM that lives under the same guards as the pool's objects |
-//! | `course`, `trace`, `sweep`, `recovery` | phases, and waits for them; parallel tracing; marks and sweep; the order of it all |
-//! | `retire`, `aside` | when a retired object is freed; retirements during recovery |
-//! | `shrink` | giving free pages back to the file system |
-//! | `stats`, `audit` | accounting |
-//! | `error` | the errors |
+//! | `recovery` | what follows the links from the roots: tracing, recovery, the audit, the retirement of whole trees |
+//! | `roots` | named roots |
+//! | `heap` | the heap: drafts and retirement; new pages |
+//! | `heap::access` | reading objects |
+//! | `heap::attach` | DRAM state that belongs to a persistent object |
+//! | `heap::reserve` | pages set apart (reserved) for a thread that must not find the pool full |
+//! | `heap::trim` | giving free pages back to the file system |
+//! | `heap::stats` | accounting |
+//! | `reclaim` | when an object becomes free: guards, retirement, marks and sweep, recovery's phases |
+//! | `alloc` | which pages and chunks are free: size classes, pages, claims, frees |
+//! | `lock`, `error` | taking locks; the errors |
 //!
 //! Locks are held only briefly, and taken in this order: roots; the end of the pages; recovery's course and stage, the
 //! list of caches, a thread's pages set apart; a class's open and scanty pages; a page; free runs; the pool's growth.
@@ -55,47 +52,26 @@
 //! held while space beyond that end loses its blocks. That of the attached values, which comes before all others, is
 //! held while a value is made; its maker may pin guards.
 
-mod access;
-mod apart;
-mod aside;
-mod attach;
-mod audit;
-mod cache;
-mod class;
-mod course;
-mod dram;
+mod alloc;
 mod error;
-mod exact;
-mod guard;
 mod heap;
-mod local;
+mod lock;
 #[cfg(doctest)]
 mod misuse;
-mod page;
+mod reclaim;
 mod recovery;
-mod removed;
-mod retire;
-mod root;
-mod root_entry;
-mod runs;
-mod set_apart;
-mod shrink;
-mod space;
-mod stats;
-mod sweep;
-mod table;
-mod trace;
+mod roots;
 
-pub use access::Access;
-pub use audit::Audit;
-pub use class::footprint;
-pub use course::{Progress, RecoveryStage, TracePause};
-pub use dram::{Swap, keep};
-pub use error::{Error, MayBeFull};
-pub use guard::{Guard, is_pinned, pin};
+pub use alloc::class::footprint;
+pub use error::{Error, MAX_NAME, MayBeFull};
 pub use heap::Heap;
-pub use removed::Removed;
-pub use root_entry::{MAX_NAME, Root};
-pub use set_apart::SetApart;
-pub use stats::HeapStats;
-pub use trace::{Trace, Tracers};
+pub use heap::access::Access;
+pub use heap::reserve::SetApart;
+pub use heap::stats::HeapStats;
+pub use reclaim::dram::{Swap, keep};
+pub use reclaim::guard::{Guard, is_pinned, pin};
+pub use reclaim::phase::{Progress, RecoveryStage, TracePause};
+pub use recovery::audit::Audit;
+pub use recovery::retire_tree::Removed;
+pub use recovery::trace::{Trace, Tracers};
+pub use roots::entry::Root;

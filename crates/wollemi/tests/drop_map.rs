@@ -82,7 +82,10 @@ struct Stop {
 struct AfterUnlinking(Arc<Mutex<Option<Stop>>>);
 
 fn is_in_root_directory(step: &ObservedStep) -> bool {
-    step.site.file().replace('\\', "/").ends_with("heap/src/root.rs")
+    let file = step.site.file().replace('\\', "/");
+    ["roots/directory.rs", "recovery/retire_tree.rs"]
+        .iter()
+        .any(|of_roots| file.ends_with(&format!("heap/src/{of_roots}")))
 }
 
 impl Observer for AfterUnlinking {

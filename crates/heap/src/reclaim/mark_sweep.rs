@@ -10,8 +10,9 @@
 //!    met is reused, so a record always concerns the same object.
 
 use crate::Error;
-use crate::page::{Chunks, Kind, lock};
-use crate::space::Space;
+use crate::alloc::arena::Space;
+use crate::alloc::page::{Chunks, Kind};
+use crate::lock::lock;
 use pmem::Offset;
 
 impl Space {

@@ -3,9 +3,9 @@
 //! All allocator metadata is volatile, so every opening, clean or not, rebuilds it, while the indexes are in use:
 //!
 //! 1. *Trace.* From the roots, mark every chunk of earlier generations that is alive. New chunks come from new pages
-//!    meanwhile, and retired objects, old or new, are [kept](crate::aside): nothing that was reachable since the
-//!    trace began is reused, so tracers need no guard and no write barrier. ([`Trace`](crate::Trace) states what
-//!    indexes promise.)
+//!    meanwhile, and retired objects, old or new, are [kept](crate::alloc::quarantine): nothing that was reachable
+//!    since the trace began is reused, so tracers need no guard and no write barrier. ([`Trace`](crate::Trace) states
+//!    what indexes promise.)
 //! 2. *Settle.* From the trace's end on, retired objects are marked and then freed as usual. Recovery waits until the
 //!    guards from the trace's last moment are gone, and the [removals](crate::Removed) that began before it have
 //!    retired everything. So an object unlinked before the trace ended is marked by now, if anything is still going
@@ -21,9 +21,9 @@
 //!    holder). No removal waits for anything. Recovery never holds a guard for long.
 //! I4 Dropping the heap's last handle ends any wait of recovery.
 
-use crate::course::{Phase, Progress, RecoveryStage, TracePause};
-use crate::page::lock;
-use crate::trace::{MAX_THREADS, Tracers, Tracing};
+use crate::lock::lock;
+use crate::reclaim::phase::{Phase, Progress, RecoveryStage, TracePause};
+use crate::recovery::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap, MayBeFull};
 use pmem::Media;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,9 +2,9 @@
 //!
 //! It traces as recovery does, but marks in bitmaps of its own. For checks and leak tests.
 
-use crate::page::{Chunks, Kind, State as Page, lock};
-use crate::space::Space;
-use crate::trace::{MAX_THREADS, Tracers, Tracing};
+use crate::alloc::page::{Chunks, Kind};
+use crate::lock::lock;
+use crate::recovery::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap, RecoveryStage};
 use pmem::{Media, Offset};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -216,34 +216,6 @@ impl<M: Media> Heap<M> {
             };
             audit.unreachable += lost;
             audit.unreachable_bytes += lost * size;
-        }
-    }
-}
-
-impl Space {
-    /// The slot, in a page with this state, of the object of `len` bytes (0: unknown length) at `offset`; 0 for a
-    /// large object.
-    pub(crate) fn slot_of(&self, state: &Page, offset: Offset, len: u64) -> Result<u32, &'static str> {
-        let within = self.within(offset.get());
-        match &state.kind {
-            Kind::Chunks(chunks) => {
-                let slot = chunks.slot(within).ok_or("not the start of a chunk")?;
-                if u64::from(chunks.size()) < len {
-                    return Err("longer than its chunk");
-                }
-                if !chunks.is_live(slot) {
-                    return Err("its chunk is free");
-                }
-                Ok(slot)
-            }
-            Kind::Large { pages, .. }
-                if within == 0 && (len == 0 || len.div_ceil(self.page_size()) == u64::from(*pages)) =>
-            {
-                Ok(0)
-            }
-            Kind::Large { .. } => Err("not the start or length of the large object there"),
-            Kind::Rest => Err("inside a large object"),
-            Kind::Free => Err("its page is free"),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Retiring objects: they are free again when the guards that protect them are gone, or when recovery frees them
-//! ([`aside`](crate::aside)).
+//! ([`quarantine`](crate::alloc::quarantine)).
 
-use crate::aside::{Retired, Stage};
-use crate::exact::Site;
-use crate::page::lock;
-use crate::space::Space;
+use crate::alloc::arena::Space;
+use crate::alloc::quarantine::{Retired, Stage};
+use crate::alloc::reuse::Site;
+use crate::lock::lock;
 use crate::{Error, Guard};
 use pmem::Offset;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
-//! Named roots: where recovery and the indexes start (DCMM's "global naming space").
+//! The directory of the named roots: finding, listing and creating them. (They are removed beside recovery:
+//! [`retire_tree`](crate::recovery::retire_tree).)
 //!
-//! The directory is the rest of page 0 after the pool's header, an array of [entries](crate::root_entry).
+//! The directory is the rest of page 0 after the pool's header, an array of [entries](crate::roots::entry).
 //!
 //! I1 All of an entry but its link is durable before the link is stored: that store is the commit point.
 //! I2 An entry with a link does not change, except that its link may become null.
 
-use crate::course::Removal;
-use crate::page::lock_across;
-use crate::root_entry::{MAX_NAME, Root, RootEntry, about, word_of};
-use crate::{Error, Heap, Removed};
+use crate::lock::lock_across;
+use crate::roots::entry::{Root, RootEntry, about, word_of};
+use crate::{Error, Heap, MAX_NAME};
 use pmem::{Link, LinkAndPersist, Media, Offset, Persisted, Persistent, Purpose, Tag, persist_scope};
 
 impl<M: Media> Heap<M> {
@@ -85,31 +85,6 @@ impl<M: Media> Heap<M> {
         Ok(entry.link.load(self.media()))
     }
 
-    /// Removes the root of this name and returns it. The caller [retires](Removed::retire) the objects below it; the
-    /// next recovery reclaims those that the caller has not retired. Failure-atomic: one write-back, one fence.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if an entry is invalid.
-    ///
-    /// # Safety
-    ///
-    /// No thread uses objects that only this root leads to from now on, except under a guard of its own from before
-    /// this call: the next recovery frees them, and so may the caller.
-    pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Removed<'_, M>>, Error> {
-        // Begins before anything is unlinked.
-        let removal = Removal::begin(&self.inner.recovery);
-        let _held = lock_across(&self.inner.roots, self.media());
-        let Some((entry, root)) = self.find_root(name)? else {
-            return Ok(None);
-        };
-        let _durable = entry
-            .link
-            .publish_link::<LinkAndPersist, M>(self.media(), Link::NULL)
-            .commit();
-        Ok(Some(Removed::new(self, name, root, removal)))
-    }
-
     /// The places of the directory's entries.
     fn entries(&self) -> impl Iterator<Item = Offset> + use<M> {
         let (start, len) = self.pool().directory();
@@ -122,7 +97,8 @@ impl<M: Media> Heap<M> {
         Ok(unsafe { self.pool().at(place) }?)
     }
 
-    fn find_root(&self, name: &[u8]) -> Result<Option<(&RootEntry, Root)>, Error> {
+    /// The root of this name and its entry, if it exists. The caller holds the lock of the directory.
+    pub(crate) fn find_root(&self, name: &[u8]) -> Result<Option<(&RootEntry, Root)>, Error> {
         for place in self.entries() {
             let entry = self.entry(place)?;
             if let Some((found, root)) = self.read_root(place, entry)?

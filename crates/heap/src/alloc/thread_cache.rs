@@ -7,9 +7,9 @@
 //! I2 A cache belongs to its thread until the thread ends. Then it leaves the heap's list of caches, and its claims
 //!    go back to their pages, under one lock on the list.
 
-use crate::cache::Cache;
-use crate::page::lock;
-use crate::space::Space;
+use crate::alloc::arena::Space;
+use crate::alloc::cache::Cache;
+use crate::lock::lock;
 use pmem::Process;
 use std::cell::{Cell, RefCell};
 use std::ptr;

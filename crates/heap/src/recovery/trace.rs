@@ -7,8 +7,8 @@
 //!    then are its children followed.
 //! I2 The trace ends when no thread has work, at the first error or panic of a tracer, or when it is stopped.
 
-use crate::page::lock;
-use crate::root_entry::Root;
+use crate::lock::lock;
+use crate::roots::entry::Root;
 use crate::{Access, Error, Heap};
 use pmem::{LINE, Link, Media, Offset, prefetch};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};

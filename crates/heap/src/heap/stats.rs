@@ -4,7 +4,8 @@
 //! from the pages and their bitmaps, `free` from the bitmaps, the free runs and the pool's space beyond its last page.
 
 use crate::Heap;
-use crate::page::{Kind, lock};
+use crate::alloc::page::Kind;
+use crate::lock::lock;
 use pmem::Media;
 use std::sync::Arc;
 

@@ -7,15 +7,15 @@
 //! | between trace and sweep | marked, and freed when its guards are gone | the same |
 //! | afterwards | freed when its guards are gone | the same |
 //!
-//! `retire` puts objects here and takes them out. The list exists while tracers run, which wait for nothing.
-//! `docs/design.md` has the proof.
+//! [`retire`](crate::reclaim::retire) puts objects here and takes them out. The list exists while tracers run, which
+//! wait for nothing. `docs/design.md` has the proof.
 //!
 //! I1 A retirement reads the stage under the lock that changes it. So an object retired before the trace was unlinked
 //!    before any tracer reads a slot, and a mark was set before the sweep.
 
 use crate::Error;
-use crate::exact::Site;
-use crate::page::lock;
+use crate::alloc::reuse::Site;
+use crate::lock::lock;
 use pmem::Offset;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;

@@ -10,10 +10,8 @@
 //!   16  name, zeros after it
 //! ```
 
+use crate::MAX_NAME;
 use pmem::{Link, PSlot, PWord, persistent};
-
-/// The maximum length of a root's name in bytes.
-pub const MAX_NAME: usize = 240;
 
 const WORDS: usize = MAX_NAME / 8;
 

@@ -1,4 +1,4 @@
-//! The heap's state of one page. It lives in DRAM and is rebuilt after a restart.
+//! The heap's state of each page, and the table of all pages. They live in DRAM and are rebuilt after a restart.
 //!
 //! ```text
 //!           carve                       last chunk freed
@@ -13,28 +13,46 @@
 //!    the chunk is free again. Bits past the last chunk are always set.
 //! I3 Locks are taken in this order: a class's open and scanty pages, one page, the free runs.
 
-use pmem::Media;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use crate::lock::lock;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
-/// Locks, even after a panic of a holder: every holder keeps the guarded data consistent.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Entries of the page table's first segment.
+const FIRST: u64 = 64;
+
+/// Number of the page table's segments.
+const SEGMENTS: usize = 27;
+
+/// The page table: an entry for each page of a growing pool, found without a lock and never moved.
+///
+/// Segment k holds 64 x 2^k entries and is made when it is first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    segments: [OnceLock<Box<[Page]>>; SEGMENTS],
 }
 
-/// Takes a lock that is held across calls of the media.
-pub(crate) fn lock_across<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) -> MutexGuard<'m, T> {
-    if !M::TAKES_TURNS {
-        return lock(mutex);
+impl Table {
+    /// The entry of page `number`, which must exist in the pool.
+    #[inline]
+    pub(crate) fn page(&self, number: u32) -> &Page {
+        let (segment, at) = place(number);
+        let new = || (0..FIRST << segment).map(|_| Page::default()).collect();
+        &self.segments[segment].get_or_init(new)[at]
     }
-    let mut turn = 0;
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return guard,
-            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => media.wait(turn),
-        }
-        turn = turn.saturating_add(1);
+
+    /// The entry of page `number`, which may come from a damaged link; `None` if it does not exist yet. Creates none:
+    /// segments of pages beyond any pool would take gigabytes.
+    pub(crate) fn page_if_made(&self, number: u32) -> Option<&Page> {
+        let (segment, at) = place(number);
+        self.segments[segment].get().map(|pages| &pages[at])
     }
+}
+
+/// The segment of a page's entry, and the entry's place there.
+#[inline]
+fn place(number: u32) -> (usize, usize) {
+    let index = u64::from(number) + FIRST;
+    let segment = index.ilog2() - FIRST.ilog2();
+    (segment as usize, (index - (FIRST << segment)) as usize)
 }
 
 /// One page's entry in the table.
@@ -254,4 +272,22 @@ impl Chunks {
 #[inline]
 pub(crate) fn pairs(free: u64) -> u64 {
     free & (free >> 1) & 0x5555_5555_5555_5555
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every page has an entry of its own.
+    #[test]
+    fn entries_are_distinct() {
+        let table = Table::default();
+        let at = |number| std::ptr::from_ref(table.page(number)).addr();
+        let mut all: Vec<usize> = (0..1000).map(at).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 1000);
+        assert_eq!(at(63), at(63));
+        assert_eq!(place(u32::MAX).0, SEGMENTS - 1);
+    }
 }

@@ -4,7 +4,7 @@
 //! I1 Each object has at most one attached value at a time, from its creation to the end of its drop.
 
 use crate::Heap;
-use crate::page::lock;
+use crate::lock::lock;
 use pmem::{Media, Offset};
 use std::any::Any;
 use std::sync::{Arc, Weak};

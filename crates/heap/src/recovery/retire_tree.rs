@@ -5,9 +5,10 @@
 //! [`Removal`] keeps recovery from sweeping until the last of them is retired. Otherwise the sweep would free objects
 //! that the trace no longer reached, and the retirement would free them again.
 
-use crate::course::Removal;
+use crate::lock::lock_across;
+use crate::reclaim::phase::Removal;
 use crate::{Error, Heap, Root, Trace};
-use pmem::{Link, Media};
+use pmem::{Link, LinkAndPersist, Media};
 use std::collections::HashSet;
 
 /// Objects retired under one guard.
@@ -62,6 +63,31 @@ impl<'h, M: Media> Removed<'h, M> {
 }
 
 impl<M: Media> Heap<M> {
+    /// Removes the root of this name and returns it. The caller [retires](Removed::retire) the objects below it; the
+    /// next recovery reclaims those that the caller has not retired. Failure-atomic: one write-back, one fence.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if an entry is invalid.
+    ///
+    /// # Safety
+    ///
+    /// No thread uses objects that only this root leads to from now on, except under a guard of its own from before
+    /// this call: the next recovery frees them, and so may the caller.
+    pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Removed<'_, M>>, Error> {
+        // Begins before anything is unlinked.
+        let removal = Removal::begin(&self.inner.recovery);
+        let _held = lock_across(&self.inner.roots, self.media());
+        let Some((entry, root)) = self.find_root(name)? else {
+            return Ok(None);
+        };
+        let _durable = entry
+            .link
+            .publish_link::<LinkAndPersist, M>(self.media(), Link::NULL)
+            .commit();
+        Ok(Some(Removed::new(self, name, root, removal)))
+    }
+
     /// Retires objects that were built, and everything below them: for a builder that fails before it has published
     /// any of it. Takes memory for a set of all objects' offsets.
     ///

@@ -1,11 +1,11 @@
 //! The course of recovery: its phases, what holds it back, and the threads that wait for it. What it does in each
-//! phase is in [`recovery`](crate::recovery).
+//! phase is in [`recovery`](crate::recovery::recover).
 //!
 //! I1 The phase, the pauses and the removals change under one lock: no pause begins while recovery traces, and a
 //!    removal counts if it begins before the trace has ended.
 //! I2 No wait for the end of recovery outlasts the heap's last handle.
 
-use crate::page::lock;
+use crate::lock::lock;
 use pmem::{Media, Process};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

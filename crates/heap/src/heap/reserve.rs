@@ -4,10 +4,11 @@
 //!
 //! I1 A page set apart is in no free run; a carved one is not among any class's open pages until it is given back.
 
-use crate::apart::Apart;
+use crate::alloc::page::Claim;
+use crate::alloc::reservation::Apart;
+use crate::alloc::thread_cache::with_cache;
 use crate::heap::Inner;
-use crate::local::with_cache;
-use crate::page::{Claim, lock};
+use crate::lock::lock;
 use crate::{Error, Heap};
 use pmem::{Hardware, Media};
 use std::collections::BTreeMap;

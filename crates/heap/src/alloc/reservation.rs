@@ -1,4 +1,4 @@
-//! Pages set apart for a thread, in its cache. `set_apart` fills and uses them.
+//! Pages reserved for a thread, in its cache. [`reserve`](crate::heap::reserve) fills and uses them.
 
 use std::ops::Range;
 

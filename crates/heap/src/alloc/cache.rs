@@ -1,8 +1,8 @@
 //! Chunks that a thread has claimed from a heap and not used yet: for each class, one word of a bitmap.
 
-use crate::apart::Apart;
-use crate::class::{MAX_CLASSES, SIZES, SMALL};
-use crate::page::{Claim, pairs};
+use crate::alloc::class::{MAX_CLASSES, SIZES, SMALL};
+use crate::alloc::page::{Claim, pairs};
+use crate::alloc::reservation::Apart;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

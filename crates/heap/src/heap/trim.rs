@@ -8,7 +8,7 @@
 //! have no blocks.
 
 use crate::Heap;
-use crate::page::{lock, lock_across};
+use crate::lock::{lock, lock_across};
 use pmem::{Media, pool};
 use std::ops::Range;
 

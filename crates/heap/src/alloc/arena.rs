@@ -8,15 +8,16 @@
 //!    yet.
 //! I2 A chunk's bit changes only under its page's lock; the list that a page is in changes under that list's lock
 //!    (`settle`), after the bit.
-//! I3 While a trace runs, nothing that was reachable since it began is freed (see [`aside`](crate::aside)).
+//! I3 While a trace runs, nothing that was reachable since it began is freed (see
+//!    [`quarantine`](crate::alloc::quarantine)).
 
-use crate::aside::Aside;
-use crate::cache::Cache;
-use crate::class::Classes;
-use crate::exact::Reuse;
-use crate::page::{Chunks, Claim, Kind, lock};
-use crate::runs::Runs;
-use crate::table::Table;
+use crate::alloc::cache::Cache;
+use crate::alloc::class::Classes;
+use crate::alloc::free_runs::Runs;
+use crate::alloc::page::{Chunks, Claim, Kind, State, Table};
+use crate::alloc::quarantine::Aside;
+use crate::alloc::reuse::Reuse;
+use crate::lock::lock;
 use crossbeam_utils::CachePadded;
 use pmem::Offset;
 use std::collections::BTreeSet;
@@ -352,6 +353,32 @@ impl Space {
         }
     }
 
+    /// The slot, in a page with this state, of the object of `len` bytes (0: unknown length) at `offset`; 0 for a
+    /// large object.
+    pub(crate) fn slot_of(&self, state: &State, offset: Offset, len: u64) -> Result<u32, &'static str> {
+        let within = self.within(offset.get());
+        match &state.kind {
+            Kind::Chunks(chunks) => {
+                let slot = chunks.slot(within).ok_or("not the start of a chunk")?;
+                if u64::from(chunks.size()) < len {
+                    return Err("longer than its chunk");
+                }
+                if !chunks.is_live(slot) {
+                    return Err("its chunk is free");
+                }
+                Ok(slot)
+            }
+            Kind::Large { pages, .. }
+                if within == 0 && (len == 0 || len.div_ceil(self.page_size()) == u64::from(*pages)) =>
+            {
+                Ok(0)
+            }
+            Kind::Large { .. } => Err("not the start or length of the large object there"),
+            Kind::Rest => Err("inside a large object"),
+            Kind::Free => Err("its page is free"),
+        }
+    }
+
     /// Puts a page of the class into the list where its counts say it belongs. (If the page has left the class, the
     /// thread that changed it has done this. If it is set apart, it stays so: the caller may have freed a chunk from
     /// its former use.)
@@ -388,7 +415,7 @@ fn enough(chunks: &Chunks) -> u32 {
 mod tests {
     use super::*;
     use crate::Heap;
-    use crate::class::small;
+    use crate::alloc::class::small;
     use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
     use std::sync::TryLockError;
     use std::sync::mpsc::channel;

@@ -2,7 +2,7 @@
 //!
 //! The type is the heap's own, and only [`pin`] creates one. A guard of another collector would protect nothing here.
 
-use crate::exact::{self, Pin};
+use crate::reclaim::grace_period::{self, Pin};
 use std::cell::Cell;
 use std::fmt;
 
@@ -36,7 +36,7 @@ impl Guard {
     pub fn repin(&mut self) {
         self.epoch.repin();
         if self.exact.take().is_some() {
-            self.exact = exact::pin();
+            self.exact = grace_period::pin();
         }
     }
 
@@ -64,7 +64,7 @@ impl Guard {
     /// moment when the last guard that exists now is dropped.
     pub(crate) fn defer_exactly<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
         match self.exact {
-            Some(_) => exact::defer(run),
+            Some(_) => grace_period::defer(run),
             None => self.epoch.defer(run),
         }
     }
@@ -87,7 +87,7 @@ impl fmt::Debug for Guard {
 pub fn pin() -> Guard {
     Guard {
         epoch: crossbeam_epoch::pin(),
-        exact: exact::pin(),
+        exact: grace_period::pin(),
     }
 }
 
