@@ -33,7 +33,7 @@ pub enum Error {
     /// A root of this name exists.
     #[error("root '{}' already exists", .0.escape_ascii())]
     RootExists(Box<[u8]>),
-    /// The name is longer than [`MAX_NAME`](crate::MAX_NAME).
+    /// The name is longer than [`MAX_NAME`].
     #[error("root name of {0} bytes: the longest is {max} bytes", max = MAX_NAME)]
     NameTooLong(usize),
     /// The root directory has no free entry.

@@ -11,7 +11,7 @@ pub(crate) mod reserve;
 pub(crate) mod stats;
 mod trim;
 
-use crate::alloc::arena::Space;
+use crate::alloc::arena::Arena;
 use crate::alloc::cache::{Cache, pairs_up};
 use crate::alloc::class::{SIZES, SMALL, footprint, small};
 use crate::alloc::page::Claim;
@@ -64,7 +64,7 @@ impl<M: Media> std::fmt::Debug for Heap<M> {
 pub(crate) struct Inner<M: Media> {
     pub(crate) id: u64,
     pub(crate) pool: Pool<M>,
-    pub(crate) space: Arc<Space>,
+    pub(crate) arena: Arc<Arena>,
     pub(crate) recovery: Arc<Recovery>,
     /// Held while the root directory is read or changed.
     pub(crate) roots: Mutex<()>,
@@ -78,9 +78,9 @@ impl<M: Media> Lender for Inner<M> {
     fn give_back(&self, offset: Offset, len: usize) {
         // It was never reachable, so no other thread, not even a tracer, can have seen it.
         if M::REUSES_AT_ONCE {
-            self.space.free_and_tell((offset, len, Location::caller()));
+            self.arena.free_and_report((offset, len, Location::caller()));
         } else {
-            self.space.free(offset);
+            self.arena.free(offset);
         }
     }
 }
@@ -109,18 +109,18 @@ impl<M: Media> Heap<M> {
         if M::REUSES_AT_ONCE {
             crate::reclaim::grace_period::begin();
         }
-        let space = Arc::new(Space::new(page_size, end, M::REUSES_AT_ONCE));
+        let arena = Arc::new(Arena::new(page_size, end, M::REUSES_AT_ONCE));
         let recovery = Arc::new(Recovery::new(end - 1));
         let inner = Arc::new(Inner {
             id: new_id(),
             pool,
-            space,
+            arena,
             recovery,
             roots: Mutex::new(()),
             attached: Mutex::default(),
             extending: Mutex::new(()),
         });
-        if let Some(reuse) = &inner.space.reuse {
+        if let Some(reuse) = &inner.arena.reuse {
             // A deferred free that waits for its guards can outlive the heap.
             let heap = Arc::downgrade(&inner);
             reuse.on_freed(move |offset, len, site| {
@@ -227,18 +227,18 @@ impl<M: Media> Heap<M> {
     #[inline]
     #[track_caller]
     pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
-        self.inner.space.retire(guard, offset, len, Location::caller());
+        self.inner.arena.retire(guard, offset, len, Location::caller());
     }
 
     /// Declares that the program keeps the unreachable object at `offset` for another use: [`audit`](Heap::audit)
     /// does not count it as leaked. After a crash it is found unreachable.
     pub fn hold(&self, offset: Offset) {
-        lock(&self.inner.space.held).insert(offset.get());
+        lock(&self.inner.arena.held).insert(offset.get());
     }
 
     /// Declares that the object at `offset`, held until now, is about to become reachable again, or to be retired.
     pub fn unhold(&self, offset: Offset) {
-        lock(&self.inner.space.held).remove(&offset.get());
+        lock(&self.inner.arena.held).remove(&offset.get());
     }
 
     /// Closes the heap and its pool, if this is the last handle; otherwise the last handle to be dropped does.
@@ -264,7 +264,7 @@ impl<M: Media> Heap<M> {
     fn take_small(&self, len: usize) -> Result<u64, Error> {
         let class = small(len);
         let inner = &*self.inner;
-        let (taken, next) = with_cache(inner.id, &inner.space, |cache| {
+        let (taken, next) = with_cache(inner.id, &inner.arena, |cache| {
             cache.map_or((None, None), |cache| {
                 (cache.take(class, SIZES[class]), cache.next(class, SIZES[class]))
             })
@@ -319,15 +319,15 @@ impl<M: Media> Inner<M> {
     /// be prefetched.
     #[inline(never)]
     fn claim_ahead(&self, class: usize) {
-        let Some(claim) = self.space.claim(class, false) else {
+        let Some(claim) = self.arena.claim(class, false) else {
             return;
         };
-        let left = with_cache(self.id, &self.space, |cache| match cache {
+        let left = with_cache(self.id, &self.arena, |cache| match cache {
             Some(cache) => cache.fill(class, claim),
             None => Some(claim),
         });
         self.give_back_left(left);
-        let size = self.space.classes.size(class);
+        let size = self.arena.classes.size(class);
         self.prefetch_chunk(
             claim.start + u64::from(claim.bits.trailing_zeros()) * u64::from(size),
             size,
@@ -336,11 +336,11 @@ impl<M: Media> Inner<M> {
 
     /// Takes a chunk for a length above the small classes.
     fn take_long(&self, len: usize) -> Result<u64, Error> {
-        let Some(class) = self.space.classes.of(len) else {
+        let Some(class) = self.arena.classes.of(len) else {
             return self.take_large(len);
         };
-        let size = self.space.classes.size(class);
-        let taken = with_cache(self.id, &self.space, |cache| cache?.take(class, size));
+        let size = self.arena.classes.size(class);
+        let taken = with_cache(self.id, &self.arena, |cache| cache?.take(class, size));
         taken.map_or_else(|| self.take_slowly(class), Ok)
     }
 
@@ -349,8 +349,8 @@ impl<M: Media> Inner<M> {
     #[inline(never)]
     fn take_slowly(&self, class: usize) -> Result<u64, Error> {
         let claim = self.retry_when_full(|| self.claim(class, false))?;
-        let size = self.space.classes.size(class);
-        let (taken, left) = with_cache(self.id, &self.space, |cache| match cache {
+        let size = self.arena.classes.size(class);
+        let (taken, left) = with_cache(self.id, &self.arena, |cache| match cache {
             Some(cache) => {
                 let left = cache.fill(class, claim);
                 (cache.take(class, size).unwrap_or(claim.start), left)
@@ -379,12 +379,12 @@ impl<M: Media> Inner<M> {
             }
             taken
         };
-        if let Some(taken) = with_cache(self.id, &self.space, |cache| take(cache?)) {
+        if let Some(taken) = with_cache(self.id, &self.arena, |cache| take(cache?)) {
             return Some(taken);
         }
         // Not under the cache: the claim may persist a new end of pages, where logical threads take turns.
         let claim = self.claim(class, true).ok()?;
-        let (taken, left) = with_cache(self.id, &self.space, |cache| match cache {
+        let (taken, left) = with_cache(self.id, &self.arena, |cache| match cache {
             Some(cache) => {
                 let left = cache.fill_pairs(class, claim);
                 (take(cache), left)
@@ -399,30 +399,30 @@ impl<M: Media> Inner<M> {
     /// threads share the cache; or a claim of a thread that is ending and has no cache.
     fn give_back_left(&self, left: Option<Claim>) {
         if let Some(claim) = left {
-            self.space.give_back(claim);
+            self.arena.give_back(claim);
         }
     }
 
     /// Claims chunks of a class, in this order: from an open page, a free or new one, one with few free chunks, one set
     /// apart for this thread (not in pairs).
     fn claim(&self, class: usize, in_pairs: bool) -> Result<Claim, Error> {
-        let size = self.space.classes.size(class) as usize;
+        let size = self.arena.classes.size(class) as usize;
         self.ask_for_room(size)?;
         loop {
-            if let Some(claim) = self.space.claim(class, in_pairs) {
+            if let Some(claim) = self.arena.claim(class, in_pairs) {
                 return Ok(claim);
             }
             match self.take_pages(1, size) {
                 Ok(page) => {
-                    if let Some(claim) = self.space.carve(page, class, in_pairs) {
+                    if let Some(claim) = self.arena.carve(page, class, in_pairs) {
                         return Ok(claim);
                     }
                 }
-                // If there is no scanty page to open, another thread may have just opened it.
-                Err(full) if !self.space.open_scanty(class) => {
-                    let claim = self.space.claim(class, in_pairs);
-                    let apart = || (!in_pairs).then(|| self.claim_apart(class)).flatten();
-                    return claim.or_else(apart).ok_or(full);
+                // If there is no nearly full page to open, another thread may have just opened it.
+                Err(full) if !self.arena.open_nearly_full(class) => {
+                    let claim = self.arena.claim(class, in_pairs);
+                    let reserved = || (!in_pairs).then(|| self.claim_reserved(class)).flatten();
+                    return claim.or_else(reserved).ok_or(full);
                 }
                 Err(_) => {}
             }
@@ -433,21 +433,21 @@ impl<M: Media> Inner<M> {
     #[cold]
     fn take_large(&self, len: usize) -> Result<u64, Error> {
         // More pages than possible: the pool will report why it cannot grow.
-        let pages = u32::try_from(self.space.pages_for(len)).unwrap_or(u32::MAX);
+        let pages = u32::try_from(self.arena.pages_for(len)).unwrap_or(u32::MAX);
         let take = || {
             self.ask_for_room(len)?;
             self.take_pages(pages, len)
-                .or_else(|full| self.take_apart(pages).ok_or(full))
+                .or_else(|full| self.take_reserved(pages).ok_or(full))
         };
         let first = self.retry_when_full(take)?;
-        self.space.join(first, pages);
-        Ok(self.space.start_of(first))
+        self.arena.fill_large(first, pages);
+        Ok(self.arena.start_of(first))
     }
 
     /// Frees retired objects, as far as no guard protects them any more. Those of other heaps of this process that were
     /// retired before come first; it gives up after a few turns that free none of its own.
-    pub(crate) fn bring_back_retired(&self) {
-        let retired = || Arc::strong_count(&self.space) - 1;
+    pub(crate) fn reclaim_retired(&self) {
+        let retired = || Arc::strong_count(&self.arena) - 1;
         let (mut least, mut idle) = (usize::MAX, 0);
         while retired() > 0 && idle < TURNS {
             crate::pin().flush();
@@ -465,7 +465,7 @@ impl<M: Media> Inner<M> {
         }
         self.pool.media().comes_to("full: no pages");
         self.recovery.wait_for_room(self.pool.media());
-        self.bring_back_retired();
+        self.reclaim_retired();
         loop {
             let running = self.recovery.is_running();
             let taken = take();
@@ -482,7 +482,7 @@ impl<M: Media> Inner<M> {
     ///
     /// [`Error::Full`]
     fn ask_for_room(&self, bytes: usize) -> Result<(), Error> {
-        if !M::REUSES_AT_ONCE || self.has_apart() || self.pool.media().has_room() {
+        if !M::REUSES_AT_ONCE || self.has_reservation() || self.pool.media().has_room() {
             return Ok(());
         }
         self.pool.media().comes_to("full: refused");
@@ -504,19 +504,19 @@ impl<M: Media> Inner<M> {
         if let Some(first) = self.take_free_pages(pages) {
             return Ok(first);
         }
-        let (first, last) = lock(&self.space.runs).take_last();
+        let (first, last) = lock(&self.arena.runs).take_last();
         let end = first.saturating_add(pages);
-        let allocated = self.space.start_of(end);
+        let allocated = self.arena.start_of(end);
         let full = |source| Error::Full {
             bytes,
             recovering: self.recovery.is_running(),
             source: Box::new(source),
         };
         let backed = self.pool.grow(allocated);
-        let backed = backed.and_then(|()| self.pool.back_again(self.space.start_of(first)..allocated));
+        let backed = backed.and_then(|()| self.pool.back_again(self.arena.start_of(first)..allocated));
         if let Err(error) = backed {
             if last > 0 {
-                lock(&self.space.runs).put(first, last);
+                lock(&self.arena.runs).put(first, last);
             }
             return Err(full(error));
         }
@@ -527,18 +527,18 @@ impl<M: Media> Inner<M> {
             unsafe { self.pool.set_allocated(allocated, &batch) };
             let _durable = batch.fence().durable();
         });
-        lock(&self.space.runs).end = end;
+        lock(&self.arena.runs).end = end;
         Ok(first)
     }
 
     /// Takes contiguous free pages. Pages that were given back to the file system qualify if it has blocks for them.
     pub(crate) fn take_free_pages(&self, pages: u32) -> Option<u32> {
         let first = self.take_free_run(pages)?;
-        let bytes = self.space.start_of(first)..self.space.start_of(first + pages);
+        let bytes = self.arena.start_of(first)..self.arena.start_of(first + pages);
         match self.pool.back_again(bytes) {
             Ok(()) => Some(first),
             Err(_) => {
-                lock(&self.space.runs).put(first, pages);
+                lock(&self.arena.runs).put(first, pages);
                 None
             }
         }
@@ -547,8 +547,8 @@ impl<M: Media> Inner<M> {
     /// Takes contiguous free pages, preferably with blocks; the others must be [backed
     /// again](pmem::Pool::back_again).
     pub(crate) fn take_free_run(&self, pages: u32) -> Option<u32> {
-        let bytes = |first| self.space.start_of(first)..self.space.start_of(first + pages);
-        let mut runs = lock(&self.space.runs);
+        let bytes = |first| self.arena.start_of(first)..self.arena.start_of(first + pages);
+        let mut runs = lock(&self.arena.runs);
         runs.take(pages, |first| self.pool.is_backed(&bytes(first)))
             .or_else(|| runs.take(pages, |_| true))
     }

@@ -46,11 +46,11 @@
 //! | `alloc` | which pages and chunks are free: size classes, pages, claims, frees |
 //! | `lock`, `error` | taking locks; the errors |
 //!
-//! Locks are held only briefly, and taken in this order: roots; the end of the pages; recovery's course and stage, the
-//! list of caches, a thread's pages set apart; a class's open and scanty pages; a page; free runs; the pool's growth.
-//! No guard is pinned and no tracer runs under them. Two locks are exceptions. That of the end of the pages is also
-//! held while space beyond that end loses its blocks. That of the attached values, which comes before all others, is
-//! held while a value is made; its maker may pin guards.
+//! Locks are held only briefly, and taken in this order: roots; the end of the pages; recovery's state, the
+//! quarantine, the list of caches, a thread's pages set apart; a class's open and nearly full pages; a page; free runs;
+//! the pool's growth. No guard is pinned and no tracer runs under them. Two locks are exceptions. That of the end of
+//! the pages is also held while space beyond that end loses its blocks. That of the attached values, which comes before
+//! all others, is held while a value is made; its maker may pin guards.
 
 mod alloc;
 mod error;

@@ -3,19 +3,19 @@
 //! All of it is DRAM and knows neither the pool nor its media, so that a free that waits for its epoch can outlive
 //! the heap.
 //!
-//! I1 Each page is in exactly one place: in the free runs; carved, and among its class's open or scanty pages if and
-//!    only if it has both free and live chunks; part of a large object; set apart for a thread (`apart`); or not swept
-//!    yet.
+//! I1 Each page is in exactly one place: in the free runs; carved, and among its class's open or nearly full pages if
+//!    and only if it has both free and live chunks; part of a large object; set apart for a thread (`reservation`); or
+//!    not swept yet.
 //! I2 A chunk's bit changes only under its page's lock; the list that a page is in changes under that list's lock
-//!    (`settle`), after the bit.
+//!    (`relist`), after the bit.
 //! I3 While a trace runs, nothing that was reachable since it began is freed (see
 //!    [`quarantine`](crate::alloc::quarantine)).
 
 use crate::alloc::cache::Cache;
 use crate::alloc::class::Classes;
-use crate::alloc::free_runs::Runs;
+use crate::alloc::free_runs::FreeRuns;
 use crate::alloc::page::{Chunks, Claim, Kind, State, Table};
-use crate::alloc::quarantine::Aside;
+use crate::alloc::quarantine::Quarantine;
 use crate::alloc::reuse::Reuse;
 use crate::lock::lock;
 use crossbeam_utils::CachePadded;
@@ -28,19 +28,19 @@ use std::sync::{Arc, Mutex};
 /// Bytes that a thread claims at a time; but at least one chunk, and at most 64.
 const CLAIM_BYTES: u32 = 32 << 10;
 
-/// A page with few free chunks is opened once one in this many of its chunks is free, so that a claim finds several
-/// in a word of its bitmap, and nearly full pages need not be searched for each chunk.
-const SCANTY: u32 = 16;
+/// A nearly full page is opened once one in this many of its chunks is free, so that a claim finds several in a word of
+/// its bitmap, and nearly full pages need not be searched for each chunk.
+const REOPEN_SHARE: u32 = 16;
 
 /// Number of open pages to search for a pair before a new page is taken: the highest ones, which single chunks, taken
 /// from the lowest, leave alone.
 const PAGES_FOR_PAIRS: usize = 4;
 
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct Arena {
     pub(crate) classes: Classes,
     pub(crate) table: Table,
-    pub(crate) runs: Mutex<Runs>,
+    pub(crate) runs: Mutex<FreeRuns>,
     free_pages: Arc<AtomicU64>,
     /// The caches of the threads that use the heap.
     pub(crate) caches: Mutex<Vec<Arc<Cache>>>,
@@ -54,7 +54,7 @@ pub(crate) struct Space {
     /// For each class, its pages with both free and live chunks.
     partial: Box<[CachePadded<Mutex<Partial>>]>,
     /// Retirements before recovery has found which objects are alive.
-    pub(crate) aside: Aside,
+    pub(crate) quarantine: Quarantine,
     /// Under media that reuse memory at once: the state for that.
     pub(crate) reuse: Option<Reuse>,
 }
@@ -65,29 +65,29 @@ struct Partial {
     /// Those to claim from, lowest first, until they are full.
     open: BTreeSet<u32>,
     /// Those with too few free chunks yet.
-    scanty: BTreeSet<u32>,
+    nearly_full: BTreeSet<u32>,
 }
 
 impl Partial {
     fn remove(&mut self, page: u32) {
         if !self.open.remove(&page) {
-            self.scanty.remove(&page);
+            self.nearly_full.remove(&page);
         }
     }
 
     fn open(&mut self, page: u32) {
-        self.scanty.remove(&page);
+        self.nearly_full.remove(&page);
         self.open.insert(page);
     }
 }
 
-impl Space {
-    /// The space of a pool whose first `end` pages are allocated. With `reuses_at_once`, chunks are claimed one at a
+impl Arena {
+    /// The arena of a pool whose first `end` pages are allocated. With `reuses_at_once`, chunks are claimed one at a
     /// time, the one freed last first.
-    pub(crate) fn new(page_size: u64, end: u32, reuses_at_once: bool) -> Space {
+    pub(crate) fn new(page_size: u64, end: u32, reuses_at_once: bool) -> Arena {
         let classes = Classes::new(page_size);
-        let runs = Runs::new(end);
-        Space {
+        let runs = FreeRuns::new(end);
+        Arena {
             partial: (0..classes.count()).map(|_| CachePadded::default()).collect(),
             reuse: reuses_at_once.then(|| Reuse::new(classes.count())),
             classes,
@@ -99,7 +99,7 @@ impl Space {
             held: Mutex::default(),
             page_shift: page_size.ilog2(),
             old_end: end,
-            aside: Aside::new(end > 1),
+            quarantine: Quarantine::new(end > 1),
         }
     }
 
@@ -165,7 +165,7 @@ impl Space {
         if full {
             open.remove(&page);
         }
-        Some(self.based(claim, page))
+        Some(self.rebase(claim, page))
     }
 
     /// Claims the chunk of a class that was freed last, under media that reuse memory at once.
@@ -185,17 +185,17 @@ impl Space {
             };
             if let Some(claim) = claim {
                 drop(state);
-                self.settle(number, class);
-                return Some(self.based(claim, number));
+                self.relist(number, class);
+                return Some(self.rebase(claim, number));
             }
         }
     }
 
-    /// Opens the scanty pages of a class, for lack of others; returns whether there were any.
-    pub(crate) fn open_scanty(&self, class: usize) -> bool {
+    /// Opens the nearly full pages of a class, for lack of others; returns whether there were any.
+    pub(crate) fn open_nearly_full(&self, class: usize) -> bool {
         let partial = &mut *lock(&self.partial[class]);
-        let any = !partial.scanty.is_empty();
-        partial.open.append(&mut partial.scanty);
+        let any = !partial.nearly_full.is_empty();
+        partial.open.append(&mut partial.nearly_full);
         any
     }
 
@@ -213,25 +213,25 @@ impl Space {
         if chunks.is_full() {
             partial.remove(page);
         }
-        Some(self.based(claim, page))
+        Some(self.rebase(claim, page))
     }
 
-    /// Like [`carve`](Space::carve), for a page that is [set apart](crate::Heap::set_apart): no other thread claims
+    /// Like [`carve`](Arena::carve), for a page that is [set apart](crate::Heap::set_apart): no other thread claims
     /// from it.
-    pub(crate) fn carve_apart(&self, page: u32, class: usize) -> Option<Claim> {
+    pub(crate) fn carve_reserved(&self, page: u32, class: usize) -> Option<Claim> {
         let mut chunks = Chunks::new(self.page_size(), class, self.classes.size(class));
         let claim = self.claim_in(&mut chunks, false);
         let mut state = self.table.page(page).lock();
         state.swept = true;
-        state.apart = true;
+        state.reserved = true;
         state.kind = Kind::Chunks(chunks);
-        claim.map(|claim| self.based(claim, page))
+        claim.map(|claim| self.rebase(claim, page))
     }
 
     /// Opens a page that was carved apart to all threads.
-    pub(crate) fn rejoin(&self, page: u32, class: usize) {
-        self.table.page(page).lock().apart = false;
-        self.settle(page, class);
+    pub(crate) fn unreserve(&self, page: u32, class: usize) {
+        self.table.page(page).lock().reserved = false;
+        self.relist(page, class);
     }
 
     /// Carves a free page for the class, and claims its first chunks.
@@ -246,7 +246,7 @@ impl Space {
         if !full {
             partial.open(page);
         }
-        claim.map(|claim| self.based(claim, page))
+        claim.map(|claim| self.rebase(claim, page))
     }
 
     fn claim_in(&self, chunks: &mut Chunks, in_pairs: bool) -> Option<Claim> {
@@ -258,20 +258,23 @@ impl Space {
         }
     }
 
-    fn based(&self, claim: Claim, page: u32) -> Claim {
+    fn rebase(&self, claim: Claim, page: u32) -> Claim {
         Claim {
             start: claim.start + self.start_of(page),
             ..claim
         }
     }
 
-    /// Joins free pages into those of one object.
-    pub(crate) fn join(&self, first: u32, pages: u32) {
+    /// Fills free pages with one object.
+    pub(crate) fn fill_large(&self, first: u32, pages: u32) {
         for page in first..first + pages {
             let mut state = self.table.page(page).lock();
             state.swept = true;
             state.kind = if page == first {
-                Kind::Large { pages, met: false }
+                Kind::Large {
+                    pages,
+                    visited: false,
+                }
             } else {
                 Kind::Rest
             };
@@ -289,19 +292,19 @@ impl Space {
                 let was_live = slot.is_some_and(|slot| chunks.clear(slot));
                 self.note_free(was_live || !swept);
                 let (class, free) = (chunks.class(), chunks.free());
-                let moves = chunks.used() == 0 || free == 1 || free == enough(chunks);
+                let moves = chunks.used() == 0 || free == 1 || free == reopen_threshold(chunks);
                 drop(state);
                 if let Some(reuse) = &self.reuse {
                     lock(&reuse.freed[class]).push(offset.get());
                 }
                 if swept && moves {
-                    self.settle(number, class);
+                    self.relist(number, class);
                 }
             }
             Kind::Large { pages, .. } => {
                 let pages = *pages;
                 drop(state);
-                self.part(number, pages);
+                self.free_large(number, pages);
             }
             Kind::Free | Kind::Rest => self.note_free(!swept),
         }
@@ -316,7 +319,7 @@ impl Space {
 
     /// Frees the pages of a large object. The sweep will put those that it has not reached yet among the free runs;
     /// the others are put there now.
-    fn part(&self, first: u32, pages: u32) {
+    fn free_large(&self, first: u32, pages: u32) {
         let end = first + pages;
         let mut swept = first..first;
         for page in first..end {
@@ -349,7 +352,7 @@ impl Space {
             });
             let class = chunks.class();
             drop(state);
-            self.settle(number, class);
+            self.relist(number, class);
         }
     }
 
@@ -382,13 +385,13 @@ impl Space {
     /// Puts a page of the class into the list where its counts say it belongs. (If the page has left the class, the
     /// thread that changed it has done this. If it is set apart, it stays so: the caller may have freed a chunk from
     /// its former use.)
-    pub(crate) fn settle(&self, number: u32, class: usize) {
+    pub(crate) fn relist(&self, number: u32, class: usize) {
         let mut partial = lock(&self.partial[class]);
         let mut state = self.table.page(number).lock();
         let Kind::Chunks(chunks) = &state.kind else {
             return;
         };
-        if chunks.class() != class || !state.swept || state.apart {
+        if chunks.class() != class || !state.swept || state.reserved {
             return;
         }
         if chunks.used() == 0 {
@@ -398,17 +401,17 @@ impl Space {
             lock(&self.runs).put(number, 1);
         } else if chunks.is_full() {
             partial.remove(number);
-        } else if chunks.free() >= enough(chunks) {
+        } else if chunks.free() >= reopen_threshold(chunks) {
             partial.open(number);
         } else if !partial.open.contains(&number) {
-            partial.scanty.insert(number);
+            partial.nearly_full.insert(number);
         }
     }
 }
 
 /// Number of free chunks at which a page is opened again.
-fn enough(chunks: &Chunks) -> u32 {
-    (chunks.slots() / SCANTY).max(1)
+fn reopen_threshold(chunks: &Chunks) -> u32 {
+    (chunks.slots() / REOPEN_SHARE).max(1)
 }
 
 #[cfg(test)]
@@ -425,7 +428,7 @@ mod tests {
     fn an_ending_thread_leaks_nothing() {
         let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
         let heap = Heap::new(pool).expect("a heap");
-        let space = &*heap.inner.space;
+        let arena = &*heap.inner.arena;
         let first = small(64);
         let (claimed, has_claimed) = channel();
         let (end, may_end) = channel::<()>();
@@ -442,16 +445,16 @@ mod tests {
             });
             has_claimed.recv().expect("no panic");
             // The thread gives the first claim back to its page, and then waits for this lock.
-            let partial = lock(&space.partial[first]);
+            let partial = lock(&arena.partial[first]);
             end.send(()).expect("it waits");
-            let gives_back = |page| match &space.table.page(page).lock().kind {
+            let gives_back = |page| match &arena.table.page(page).lock().kind {
                 Kind::Chunks(chunks) => chunks.class() == first && chunks.used() == 0,
                 _ => false,
             };
-            while !(1..lock(&space.runs).end).any(gives_back) {
+            while !(1..lock(&arena.runs).end).any(gives_back) {
                 std::thread::yield_now();
             }
-            if matches!(space.caches.try_lock(), Err(TryLockError::WouldBlock)) {
+            if matches!(arena.caches.try_lock(), Err(TryLockError::WouldBlock)) {
                 // The audit waits until the thread has given everything back.
                 drop(partial);
             }

@@ -2,7 +2,7 @@
 
 use crate::alloc::class::{MAX_CLASSES, SIZES, SMALL};
 use crate::alloc::page::{Claim, pairs};
-use crate::alloc::reservation::Apart;
+use crate::alloc::reservation::Reservation;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ pub(crate) struct Cache {
     /// For the classes below a line: claims in which every free chunk's neighbour is free too.
     pairs: [Slot; 2],
     /// Pages set apart for the thread.
-    pub(crate) apart: Mutex<Apart>,
+    pub(crate) reservation: Mutex<Reservation>,
 }
 
 /// Chunks claimed from one word of a bitmap.
@@ -76,7 +76,7 @@ impl Cache {
                 }
             }; MAX_CLASSES],
             pairs: Default::default(),
-            apart: Mutex::default(),
+            reservation: Mutex::default(),
         }
     }
 

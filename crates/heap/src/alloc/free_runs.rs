@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Debug)]
-pub(crate) struct Runs {
+pub(crate) struct FreeRuns {
     /// Length of the run that starts at a page.
     by_start: BTreeMap<u32, u32>,
     /// (length, start).
@@ -19,9 +19,9 @@ pub(crate) struct Runs {
     free: Arc<AtomicU64>,
 }
 
-impl Runs {
-    pub(crate) fn new(end: u32) -> Runs {
-        Runs {
+impl FreeRuns {
+    pub(crate) fn new(end: u32) -> FreeRuns {
+        FreeRuns {
             by_start: BTreeMap::new(),
             by_len: BTreeSet::new(),
             end,
@@ -47,7 +47,7 @@ impl Runs {
     }
 
     /// Takes the run that ends at the end of the allocated pages: returns its start and its length, which may be 0. The
-    /// caller lengthens the run by new pages and moves [`end`](Runs::end) behind them, or puts the run back.
+    /// caller lengthens the run by new pages and moves [`end`](FreeRuns::end) behind them, or puts the run back.
     pub(crate) fn take_last(&mut self) -> (u32, u32) {
         match self.by_start.last_key_value() {
             Some((&start, &len)) if start + len == self.end => {
@@ -132,7 +132,7 @@ mod tests {
     /// Whatever the order of frees, neighbours become one run.
     #[test]
     fn runs_coalesce() {
-        let mut runs = Runs::new(100);
+        let mut runs = FreeRuns::new(100);
         for start in (1..100).step_by(2) {
             runs.put(start, 1);
         }
@@ -149,7 +149,7 @@ mod tests {
     /// Taking uses the best fit, and the run at the end can be lengthened.
     #[test]
     fn shortest_run_serves_and_last_run_is_found() {
-        let mut runs = Runs::new(50);
+        let mut runs = FreeRuns::new(50);
         runs.put(10, 5);
         runs.put(20, 3);
         runs.put(45, 5);
@@ -164,7 +164,7 @@ mod tests {
     /// Pages are taken from the middle of a run, if they are free.
     #[test]
     fn pages_amid_a_run_are_taken() {
-        let mut runs = Runs::new(50);
+        let mut runs = FreeRuns::new(50);
         runs.put(10, 10);
         assert!(runs.take_these(13, 4));
         assert!(!runs.take_these(12, 2) && !runs.take_these(17, 4) && !runs.take_these(9, 1));

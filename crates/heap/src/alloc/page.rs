@@ -11,7 +11,7 @@
 //!    and none of its chunks is handed out.
 //! I2 In any other page a bit of `live` is set from the moment a thread claims the chunk, or recovery marks it, until
 //!    the chunk is free again. Bits past the last chunk are always set.
-//! I3 Locks are taken in this order: a class's open and scanty pages, one page, the free runs.
+//! I3 Locks are taken in this order: a class's open and nearly full pages, one page, the free runs.
 
 use crate::lock::lock;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -71,7 +71,7 @@ pub(crate) struct State {
     /// Handed out in this generation, or swept.
     pub(crate) swept: bool,
     /// Carved for the one thread for which it was set apart, and not for others, whatever is freed in it.
-    pub(crate) apart: bool,
+    pub(crate) reserved: bool,
     pub(crate) kind: Kind,
 }
 
@@ -87,7 +87,7 @@ pub(crate) enum Kind {
     Large {
         pages: u32,
         /// Whether recovery's trace has met it.
-        met: bool,
+        visited: bool,
     },
     /// A further page of such an object.
     Rest,
@@ -104,13 +104,13 @@ pub(crate) struct Chunks {
     hint: u32,
     live: Box<[u64]>,
     /// In a page of this generation, a bit for each chunk that recovery's trace has met; empty until then.
-    met: Box<[u64]>,
+    visited: Box<[u64]>,
 }
 
 /// Free chunks of one word of a bitmap, claimed together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
-    /// Offset of the chunk of bit 0: from the page's start here, from the pool's base in a claim that `Space` returns.
+    /// Offset of the chunk of bit 0: from the page's start here, from the pool's base in a claim that `Arena` returns.
     pub(crate) start: u64,
     /// A bit for each claimed chunk.
     pub(crate) bits: u64,
@@ -130,7 +130,7 @@ impl Chunks {
             used: 0,
             hint: 0,
             live,
-            met: Box::default(),
+            visited: Box::default(),
         }
     }
 
@@ -192,12 +192,12 @@ impl Chunks {
     }
 
     /// Records that recovery's trace has met the chunk; returns `false` if it had before.
-    pub(crate) fn meet(&mut self, slot: u32) -> bool {
-        if self.met.is_empty() {
-            self.met = vec![0; self.live.len()].into_boxed_slice();
+    pub(crate) fn visit(&mut self, slot: u32) -> bool {
+        if self.visited.is_empty() {
+            self.visited = vec![0; self.live.len()].into_boxed_slice();
         }
         let bit = 1 << (slot % 64);
-        let word = &mut self.met[slot as usize / 64];
+        let word = &mut self.visited[slot as usize / 64];
         let new = *word & bit == 0;
         *word |= bit;
         new

@@ -34,18 +34,18 @@ pub(crate) enum Stage {
 
 /// The stage, and the objects kept until the trace has ended.
 #[derive(Debug)]
-pub(crate) struct Aside {
+pub(crate) struct Quarantine {
     pub(crate) stage: Mutex<Stage>,
     /// Whether the stage matters: false once retirement works as usual.
-    pub(crate) matters: AtomicBool,
+    pub(crate) is_active: AtomicBool,
 }
 
-impl Aside {
+impl Quarantine {
     /// `has_old`: whether there are pages of earlier generations.
-    pub(crate) fn new(has_old: bool) -> Aside {
-        Aside {
+    pub(crate) fn new(has_old: bool) -> Quarantine {
+        Quarantine {
             stage: Mutex::new(if has_old { Stage::BeforeTrace } else { Stage::Swept }),
-            matters: AtomicBool::new(has_old),
+            is_active: AtomicBool::new(has_old),
         }
     }
 

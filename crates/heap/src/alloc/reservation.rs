@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The pages set apart for a thread.
 #[derive(Debug, Default)]
-pub(crate) struct Apart {
+pub(crate) struct Reservation {
     /// Pages to be used one by one.
     pub(crate) singles: Vec<Range<u32>>,
     /// Contiguous pages, for objects larger than a page's largest class.
@@ -13,13 +13,13 @@ pub(crate) struct Apart {
     pub(crate) carved: Vec<(u32, usize)>,
 }
 
-impl Apart {
+impl Reservation {
     pub(crate) fn is_any(&self) -> bool {
         !(self.singles.is_empty() && self.runs.is_empty() && self.carved.is_empty())
     }
 
     /// Sets contiguous pages apart: runs of these lengths, and single pages.
-    pub(crate) fn part(&mut self, mut pages: Range<u32>, runs: &[u64]) {
+    pub(crate) fn split(&mut self, mut pages: Range<u32>, runs: &[u64]) {
         for &run in runs {
             let end = pages.start + run as u32;
             self.runs.push(pages.start..end);

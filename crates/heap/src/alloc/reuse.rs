@@ -34,7 +34,7 @@ impl Reuse {
     }
 
     /// Reports a freed object.
-    pub fn was_freed(&self, offset: Offset, len: usize, site: Site) {
+    pub fn report_freed(&self, offset: Offset, len: usize, site: Site) {
         if let Some(on_freed) = self.on_freed.get() {
             on_freed(offset, len, site);
         }

@@ -7,7 +7,7 @@
 //! I2 A cache belongs to its thread until the thread ends. Then it leaves the heap's list of caches, and its claims
 //!    go back to their pages, under one lock on the list.
 
-use crate::alloc::arena::Space;
+use crate::alloc::arena::Arena;
 use crate::alloc::cache::Cache;
 use crate::lock::lock;
 use pmem::Process;
@@ -25,7 +25,7 @@ pub(crate) fn new_id() -> u64 {
 struct ThreadCache {
     id: u64,
     cache: Arc<Cache>,
-    space: Weak<Space>,
+    arena: Weak<Arena>,
     process: Process,
 }
 
@@ -38,12 +38,12 @@ impl Drop for Caches {
         // In a forked child the list's lock may be held by a thread that does not exist there.
         self.0.get_mut().retain(|entry| entry.process.is_current());
         for entry in self.0.get_mut().drain(..) {
-            if let Some(space) = entry.space.upgrade() {
+            if let Some(arena) = entry.arena.upgrade() {
                 // An audit finds a chunk claimed in the list or free in its page, never neither.
-                let mut caches = lock(&space.caches);
+                let mut caches = lock(&arena.caches);
                 caches.retain(|cache| !Arc::ptr_eq(cache, &entry.cache));
                 for claim in entry.cache.claims() {
-                    space.give_back(claim);
+                    arena.give_back(claim);
                 }
             }
         }
@@ -58,10 +58,10 @@ thread_local! {
 
 /// Runs `f` with this thread's cache of the heap `id`, or with `None` if the thread is about to end.
 #[inline(always)]
-pub(crate) fn with_cache<R>(id: u64, space: &Arc<Space>, f: impl FnOnce(Option<&Cache>) -> R) -> R {
+pub(crate) fn with_cache<R>(id: u64, arena: &Arc<Arena>, f: impl FnOnce(Option<&Cache>) -> R) -> R {
     let (last, mut cache) = LAST.get();
     if last != id {
-        cache = find_cache(id, space);
+        cache = find_cache(id, arena);
     }
     // SAFETY: a non-null pointer is to a cache that this thread's `CACHES` keeps until the thread ends, when it is
     // taken out of `LAST` first, or until the heap `id` is gone, and the caller is using that heap.
@@ -71,21 +71,21 @@ pub(crate) fn with_cache<R>(id: u64, space: &Arc<Space>, f: impl FnOnce(Option<&
 /// The thread's cache of the heap, created if it has none; null if the thread is about to end.
 #[cold]
 #[inline(never)]
-fn find_cache(id: u64, space: &Arc<Space>) -> *const Cache {
+fn find_cache(id: u64, arena: &Arc<Arena>) -> *const Cache {
     let found = CACHES.try_with(|caches| {
         let mut caches = caches.0.borrow_mut();
         let known = caches.iter().find(|entry| entry.id == id);
         let cache = match known {
             Some(entry) => Arc::as_ptr(&entry.cache),
             None => {
-                caches.retain(|entry| entry.space.strong_count() > 0);
+                caches.retain(|entry| entry.arena.strong_count() > 0);
                 let cache = Arc::new(Cache::new());
-                lock(&space.caches).push(Arc::clone(&cache));
+                lock(&arena.caches).push(Arc::clone(&cache));
                 let place = Arc::as_ptr(&cache);
                 caches.push(ThreadCache {
                     id,
                     cache,
-                    space: Arc::downgrade(space),
+                    arena: Arc::downgrade(arena),
                     process: Process::current(),
                 });
                 place

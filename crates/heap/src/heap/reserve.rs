@@ -5,7 +5,7 @@
 //! I1 A page set apart is in no free run; a carved one is not among any class's open pages until it is given back.
 
 use crate::alloc::page::Claim;
-use crate::alloc::reservation::Apart;
+use crate::alloc::reservation::Reservation;
 use crate::alloc::thread_cache::with_cache;
 use crate::heap::Inner;
 use crate::lock::lock;
@@ -32,7 +32,7 @@ impl<M: Media> std::fmt::Debug for SetApart<'_, M> {
 impl<M: Media> Drop for SetApart<'_, M> {
     fn drop(&mut self) {
         let inner = &*self.heap.inner;
-        inner.return_apart(inner.exchange_apart(Apart::default()));
+        inner.return_reservation(inner.exchange_reservation(Reservation::default()));
     }
 }
 
@@ -59,19 +59,19 @@ impl<M: Media> Heap<M> {
         let inner = &*self.inner;
         let (mut classes, mut runs) = (BTreeMap::new(), Vec::new());
         for len in objects {
-            match inner.space.classes.of(len) {
+            match inner.arena.classes.of(len) {
                 Some(class) => *classes.entry(class).or_insert(0u64) += 1,
-                None => runs.push(inner.space.pages_for(len)),
+                None => runs.push(inner.arena.pages_for(len)),
             }
         }
         let mut singles = u64::from(pages);
         for (class, count) in classes {
-            let in_a_page = inner.space.page_size() / u64::from(inner.space.classes.size(class));
+            let in_a_page = inner.arena.page_size() / u64::from(inner.arena.classes.size(class));
             // Slightly shorter objects may be of the class below, which then wastes a part of a page as well.
             singles += count.div_ceil(in_a_page) + 1;
         }
-        let apart = inner.gather(singles, &runs)?;
-        inner.return_apart(inner.exchange_apart(apart));
+        let reservation = inner.gather(singles, &runs)?;
+        inner.return_reservation(inner.exchange_reservation(reservation));
         Ok(SetApart {
             heap: self,
             _this_thread: PhantomData,
@@ -84,21 +84,21 @@ impl<M: Media> Heap<M> {
     /// for this thread: it gets none of them.
     pub fn sparing_apart<R>(&self, run: impl FnOnce() -> R) -> R {
         let inner = &*self.inner;
-        if !inner.has_apart() {
+        if !inner.has_reservation() {
             return run();
         }
-        let _kept = Kept(inner, inner.exchange_apart(Apart::default()));
+        let _hidden = Hidden(inner, inner.exchange_reservation(Reservation::default()));
         run()
     }
 }
 
 /// Hides the pages set apart for this thread from its allocations until this is dropped.
-struct Kept<'i, M: Media>(&'i Inner<M>, Apart);
+struct Hidden<'i, M: Media>(&'i Inner<M>, Reservation);
 
-impl<M: Media> Drop for Kept<'_, M> {
+impl<M: Media> Drop for Hidden<'_, M> {
     fn drop(&mut self) {
-        let Kept(inner, apart) = self;
-        inner.return_apart(inner.exchange_apart(std::mem::take(apart)));
+        let Hidden(inner, reservation) = self;
+        inner.return_reservation(inner.exchange_reservation(std::mem::take(reservation)));
     }
 }
 
@@ -106,19 +106,19 @@ impl<M: Media> Inner<M> {
     /// Takes this many single pages and these runs out of the free ones: all in one piece, or else the free ones
     /// piece by piece and the rest in one piece, so that a pool grows for everything missing or not at all. Only then
     /// do pages that were given back to the file system get blocks again.
-    fn gather(&self, singles: u64, runs: &[u64]) -> Result<Apart, Error> {
+    fn gather(&self, singles: u64, runs: &[u64]) -> Result<Reservation, Error> {
         // More pages than possible: the pool will report why it cannot grow.
         let take = |pages: u64| {
-            let bytes = usize::try_from(pages.saturating_mul(self.space.page_size()));
+            let bytes = usize::try_from(pages.saturating_mul(self.arena.page_size()));
             let pages = u32::try_from(pages).unwrap_or(u32::MAX);
             let first = self.take_pages(pages, bytes.unwrap_or(usize::MAX))?;
             Ok::<_, Error>(first..first + pages)
         };
         let all = runs.iter().fold(singles, |all, &run| all.saturating_add(run));
-        let mut apart = Apart::default();
+        let mut reservation = Reservation::default();
         if let Ok(pages) = take(all) {
-            apart.part(pages, runs);
-            return Ok(apart);
+            reservation.split(pages, runs);
+            return Ok(reservation);
         }
         let free = |pages: u64| {
             let pages = u32::try_from(pages).ok()?;
@@ -128,7 +128,7 @@ impl<M: Media> Inner<M> {
         let mut missing = Vec::new();
         for &run in runs {
             match free(run) {
-                Some(pages) => apart.runs.push(pages),
+                Some(pages) => reservation.runs.push(pages),
                 None => missing.push(run),
             }
         }
@@ -136,21 +136,26 @@ impl<M: Media> Inner<M> {
         while gathered < singles
             && let Some(page) = free(1)
         {
-            apart.singles.push(page);
+            reservation.singles.push(page);
             gathered += 1;
         }
         let rest = missing
             .iter()
             .fold(singles - gathered, |all, run| all.saturating_add(*run));
-        let free: Vec<_> = apart.runs.iter().chain(&apart.singles).cloned().collect();
+        let free: Vec<_> = reservation
+            .runs
+            .iter()
+            .chain(&reservation.singles)
+            .cloned()
+            .collect();
         let taken = match rest {
             0 => Ok(()),
-            rest => take(rest).map(|pages| apart.part(pages, &missing)),
+            rest => take(rest).map(|pages| reservation.split(pages, &missing)),
         };
         match taken.and_then(|()| self.back_again(free)) {
-            Ok(()) => Ok(apart),
+            Ok(()) => Ok(reservation),
             Err(full) => {
-                self.return_apart(apart);
+                self.return_reservation(reservation);
                 Err(full)
             }
         }
@@ -161,7 +166,7 @@ impl<M: Media> Inner<M> {
     fn back_again(&self, free: Vec<Range<u32>>) -> Result<(), Error> {
         let mut backed = Vec::new();
         for pages in free {
-            let bytes = self.space.start_of(pages.start)..self.space.start_of(pages.end);
+            let bytes = self.arena.start_of(pages.start)..self.arena.start_of(pages.end);
             let had_none = self.pool.is_given_back(&bytes);
             if let Err(source) = self.pool.back_again(bytes.clone()) {
                 for bytes in backed {
@@ -183,47 +188,49 @@ impl<M: Media> Inner<M> {
     }
 
     /// Whether pages are set apart for this thread.
-    pub(crate) fn has_apart(&self) -> bool {
-        with_cache(self.id, &self.space, |cache| {
-            cache.is_some_and(|cache| lock(&cache.apart).is_any())
+    pub(crate) fn has_reservation(&self) -> bool {
+        with_cache(self.id, &self.arena, |cache| {
+            cache.is_some_and(|cache| lock(&cache.reservation).is_any())
         })
     }
 
     /// Claims chunks of a class in a page that is set apart for this thread.
-    pub(crate) fn claim_apart(&self, class: usize) -> Option<Claim> {
-        with_cache(self.id, &self.space, |cache| {
-            let apart = &mut *lock(&cache?.apart);
-            let mut carved = apart.carved.iter().filter(|(_, of)| *of == class);
-            if let Some(claim) = carved.find_map(|&(page, _)| self.space.claim_in_page(page, class)) {
+    pub(crate) fn claim_reserved(&self, class: usize) -> Option<Claim> {
+        with_cache(self.id, &self.arena, |cache| {
+            let reservation = &mut *lock(&cache?.reservation);
+            let mut carved = reservation.carved.iter().filter(|(_, of)| *of == class);
+            if let Some(claim) = carved.find_map(|&(page, _)| self.arena.claim_in_page(page, class)) {
                 return Some(claim);
             }
-            let page = apart.take(1)?;
-            apart.carved.push((page, class));
-            self.space.carve_apart(page, class)
+            let page = reservation.take(1)?;
+            reservation.carved.push((page, class));
+            self.arena.carve_reserved(page, class)
         })
     }
 
     /// Takes contiguous pages that are set apart for this thread.
-    pub(crate) fn take_apart(&self, pages: u32) -> Option<u32> {
-        with_cache(self.id, &self.space, |cache| lock(&cache?.apart).take(pages))
+    pub(crate) fn take_reserved(&self, pages: u32) -> Option<u32> {
+        with_cache(self.id, &self.arena, |cache| {
+            lock(&cache?.reservation).take(pages)
+        })
     }
 
-    /// Replaces the pages set apart for this thread, and returns the previous ones; returns `apart` itself if the
+    /// Replaces the pages set apart for this thread, and returns the previous ones; returns `reservation` itself if the
     /// thread is ending.
-    fn exchange_apart(&self, apart: Apart) -> Apart {
-        with_cache(self.id, &self.space, |cache| match cache {
-            Some(cache) => std::mem::replace(&mut *lock(&cache.apart), apart),
-            None => apart,
+    fn exchange_reservation(&self, reservation: Reservation) -> Reservation {
+        with_cache(self.id, &self.arena, |cache| match cache {
+            Some(cache) => std::mem::replace(&mut *lock(&cache.reservation), reservation),
+            None => reservation,
         })
     }
 
     /// Gives back the unused pages.
-    fn return_apart(&self, apart: Apart) {
-        for (page, class) in apart.carved {
-            self.space.rejoin(page, class);
+    fn return_reservation(&self, reservation: Reservation) {
+        for (page, class) in reservation.carved {
+            self.arena.unreserve(page, class);
         }
-        let mut free = lock(&self.space.runs);
-        for run in apart.singles.into_iter().chain(apart.runs) {
+        let mut free = lock(&self.arena.runs);
+        for run in reservation.singles.into_iter().chain(reservation.runs) {
             if run.start < run.end {
                 free.put(run.start, run.end - run.start);
             }
@@ -271,7 +278,7 @@ mod tests {
         drop(heap.set_apart(9, [100_000]).expect("room"));
         // Three pages for any class, one for the class of 20,000 bytes and one for the class below, and two for the
         // large object: 7 of 16.
-        let apart = heap.set_apart(3, [100_000, 20_000]).expect("room");
+        let reservation = heap.set_apart(3, [100_000, 20_000]).expect("room");
         assert!(heap.set_apart(10, []).is_err(), "there are 9 pages");
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(fill(&heap, 60_000, ALL), 9));
@@ -280,25 +287,25 @@ mod tests {
         assert_eq!(fill(&heap, 20_000, 1), 1);
         assert_eq!(fill(&heap, 1024, ALL), 4 * 64);
         assert_eq!(fill(&heap, 60_000, ALL), 0);
-        drop(apart);
+        drop(reservation);
         assert_eq!(fill(&heap, 20_000, ALL), 2);
     }
 
-    /// A thread frees a chunk, and settles its page only after the page has become free and was set apart: the page
-    /// stays apart.
+    /// A thread frees a chunk, and puts its page into a list only after the page has become free and was set apart:
+    /// the page stays apart.
     #[test]
     fn a_carved_page_stays_apart() {
         let heap = heap_of(4);
-        let space = &heap.inner.space;
-        let class = space.classes.of(1024).expect("a class");
-        let apart = heap.set_apart(4, []).expect("room");
+        let arena = &heap.inner.arena;
+        let class = arena.classes.of(1024).expect("a class");
+        let reservation = heap.set_apart(4, []).expect("room");
         assert_eq!(fill(&heap, 1024, 1), 1);
-        space.settle(1, class);
+        arena.relist(1, class);
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(fill(&heap, 1024, 1), 0));
         });
         assert_eq!(fill(&heap, 1024, 63), 63);
-        drop(apart);
+        drop(reservation);
         // The carved page is full; all threads now allocate from the other three.
         std::thread::scope(|scope| {
             scope.spawn(|| assert_eq!(fill(&heap, 1024, 1), 1));
@@ -311,14 +318,14 @@ mod tests {
         let heap = heap_of(16);
         assert_eq!(fill(&heap, 60_000, 16), 16);
         for page in [1, 2, 4, 6, 7, 8, 10] {
-            heap.inner.space.free(Offset::new(page * PAGE).expect("not null"));
+            heap.inner.arena.free(Offset::new(page * PAGE).expect("not null"));
         }
         assert!(heap.set_apart(5, [180_000, 180_000]).is_err());
         assert!(heap.set_apart(8, []).is_err());
-        let apart = heap.set_apart(2, [100_000, 180_000]).expect("room");
+        let reservation = heap.set_apart(2, [100_000, 180_000]).expect("room");
         assert_eq!(fill(&heap, 180_000, 2), 1);
         assert_eq!(fill(&heap, 60_000, 3), 3);
-        drop(apart);
+        drop(reservation);
         assert_eq!(fill(&heap, 60_000, 2), 1);
     }
 
@@ -326,20 +333,20 @@ mod tests {
     #[test]
     fn pools_grow_for_all_that_is_missing_or_not_at_all() {
         let heap = heap_of(16);
-        let end = || lock(&heap.inner.space.runs).end;
+        let end = || lock(&heap.inner.arena.runs).end;
         assert_eq!(fill(&heap, 60_000, 6), 6);
         for page in [2, 4] {
-            heap.inner.space.free(Offset::new(page * PAGE).expect("not null"));
+            heap.inner.arena.free(Offset::new(page * PAGE).expect("not null"));
         }
         let before = end();
         assert!(heap.set_apart(13, []).is_err());
         assert!(heap.set_apart(10, [180_000]).is_err());
         assert_eq!(end(), before);
-        let apart = heap.set_apart(9, [180_000]).expect("room");
+        let reservation = heap.set_apart(9, [180_000]).expect("room");
         assert_eq!(end(), 17);
         assert_eq!(fill(&heap, 180_000, 2), 1);
         assert_eq!(fill(&heap, 60_000, 16), 9);
-        drop(apart);
+        drop(reservation);
     }
 
     /// Free pages that were given back to the file system get blocks again only if they are really set apart.
@@ -356,7 +363,7 @@ mod tests {
         let heap = Heap::new(pool).expect("a new pool");
         assert_eq!(fill(&heap, 60_000, 16), 16);
         for page in [2, 4, 6, 8, 9] {
-            heap.inner.space.free(Offset::new(page * PAGE).expect("not null"));
+            heap.inner.arena.free(Offset::new(page * PAGE).expect("not null"));
         }
         if heap.give_back_all().expect("no failure") == 0 {
             eprintln!("holes cannot be punched here: not tried");
@@ -370,23 +377,23 @@ mod tests {
         assert!(heap.set_apart(6, []).is_err());
         assert!(heap.set_apart(2, [100_000, 100_000]).is_err());
         assert_eq!(held(), before);
-        let apart = heap.set_apart(3, [100_000]).expect("room");
+        let reservation = heap.set_apart(3, [100_000]).expect("room");
         assert_eq!(heap.pool().given_back(), 0);
         assert_eq!(fill(&heap, 100_000, 2), 1);
         assert_eq!(fill(&heap, 60_000, 4), 3);
-        drop(apart);
+        drop(reservation);
     }
 
     /// Optional work uses none of the pages set apart; they are all there afterwards.
     #[test]
     fn what_spares_it_gets_none_of_it() {
         let heap = heap_of(4);
-        let apart = heap.set_apart(2, []).expect("room");
+        let reservation = heap.set_apart(2, []).expect("room");
         let before = heap.sparing_apart(|| fill(&heap, 1024, usize::MAX));
         assert!(before > 0, "two pages are free");
         assert_eq!(heap.sparing_apart(|| fill(&heap, 1024, 1)), 0);
         assert_eq!(fill(&heap, 1024, usize::MAX), before);
-        drop(apart);
+        drop(reservation);
         assert_eq!(fill(&heap, 1024, 1), 0);
     }
 }

@@ -38,28 +38,28 @@ pub struct HeapStats {
 impl<M: Media> Heap<M> {
     /// Computes the statistics. Takes time in proportion to the pages.
     pub fn stats(&self) -> HeapStats {
-        let space = &*self.inner.space;
-        let page_size = space.page_size();
+        let arena = &*self.inner.arena;
+        let page_size = arena.page_size();
         // Threads that end meanwhile wait, so that no claim is counted twice.
-        let caches = lock(&space.caches);
+        let caches = lock(&arena.caches);
         let (end, free_pages, shape) = {
-            let runs = lock(&space.runs);
+            let runs = lock(&arena.runs);
             (runs.end, runs.free(), runs.shape())
         };
         let reserved = self.pool().len();
         let mut stats = HeapStats {
             reserved,
             used: page_size,
-            free: free_pages * page_size + (reserved - space.start_of(end)),
+            free: free_pages * page_size + (reserved - arena.start_of(end)),
             given_back: self.pool().given_back(),
-            retired: Arc::strong_count(&self.inner.space) as u64 - 1,
+            retired: Arc::strong_count(&self.inner.arena) as u64 - 1,
             free_runs: shape.0 as u64,
-            longest_free_run: space.start_of(shape.1),
+            longest_free_run: arena.start_of(shape.1),
             ..HeapStats::default()
         };
         for number in 1..end {
-            let state = space.table.page(number).lock();
-            if !state.swept && space.old_pages().contains(&number) {
+            let state = arena.table.page(number).lock();
+            if !state.swept && arena.old_pages().contains(&number) {
                 stats.unswept += page_size;
                 continue;
             }
@@ -82,7 +82,7 @@ impl<M: Media> Heap<M> {
         }
         // Chunks that threads have claimed and not used count as free.
         for claim in caches.iter().flat_map(|cache| cache.claims()) {
-            if let Kind::Chunks(chunks) = &space.table.page(space.page_of(claim.start)).lock().kind {
+            if let Kind::Chunks(chunks) = &arena.table.page(arena.page_of(claim.start)).lock().kind {
                 let count = u64::from(claim.bits.count_ones());
                 let bytes = count * u64::from(chunks.size());
                 stats.objects = stats.objects.saturating_sub(count);

@@ -30,7 +30,7 @@ impl<M: Media> Heap<M> {
     ///
     /// If the file system fails.
     pub fn give_back_all(&self) -> Result<u64, pool::Error> {
-        self.inner.bring_back_retired();
+        self.inner.reclaim_retired();
         Ok(self.give_back(1, u64::MAX)? + self.give_back_tail()?)
     }
 
@@ -38,11 +38,11 @@ impl<M: Media> Heap<M> {
     /// same bytes, so they wait while a piece loses its blocks: 4 MiB, or a page if that is more.
     fn give_back_tail(&self) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
-        let piece = LONG.max(inner.space.page_size());
+        let piece = LONG.max(inner.arena.page_size());
         let (mut end, mut given) = (inner.pool.len(), 0);
         loop {
             let _extending = lock_across(&inner.extending, self.media());
-            let last = inner.space.start_of(lock(&inner.space.runs).end);
+            let last = inner.arena.start_of(lock(&inner.arena.runs).end);
             let start = last.max(end.saturating_sub(piece));
             if start >= end {
                 return Ok(given);
@@ -58,7 +58,7 @@ impl<M: Media> Heap<M> {
     fn excess(&self) -> u64 {
         let inner = &*self.inner;
         let kept = SPARE + inner.pool.len() / 8;
-        let free = inner.space.free_bytes();
+        let free = inner.arena.free_bytes();
         if free <= kept {
             return 0;
         }
@@ -75,7 +75,7 @@ impl<M: Media> Heap<M> {
     /// Gives back excess free pages, in runs of at least 4 MiB and no more than 64 MiB a call: up to 64 MiB and an
     /// eighth of the pool keep their blocks. For a caller that has just removed something.
     pub fn give_back_some(&self) {
-        let pages = (LONG / self.inner.space.page_size()).max(1);
+        let pages = (LONG / self.inner.arena.page_size()).max(1);
         // A failure leaves everything as usable as before.
         let _ = self.give_back(pages as u32, self.excess().min(PIECE));
     }
@@ -95,10 +95,10 @@ impl<M: Media> Heap<M> {
         punch: impl Fn(Range<u64>) -> Result<u64, pool::Error>,
     ) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
-        let space = &*inner.space;
-        let bytes = |run: &Range<u32>| space.start_of(run.start)..space.start_of(run.end);
-        let piece = (PIECE / space.page_size()).max(1) as u32;
-        let candidates: Vec<_> = lock(&space.runs).long(pages).collect();
+        let arena = &*inner.arena;
+        let bytes = |run: &Range<u32>| arena.start_of(run.start)..arena.start_of(run.end);
+        let piece = (PIECE / arena.page_size()).max(1) as u32;
+        let candidates: Vec<_> = lock(&arena.runs).long(pages).collect();
         let mut given = 0;
         for (start, len) in candidates {
             let mut first = start;
@@ -106,7 +106,7 @@ impl<M: Media> Heap<M> {
                 if given >= max {
                     return Ok(given);
                 }
-                let left = u32::try_from((max - given) / space.page_size()).unwrap_or(u32::MAX);
+                let left = u32::try_from((max - given) / arena.page_size()).unwrap_or(u32::MAX);
                 let end = (first + piece.min(left.max(1))).min(start + len);
                 let run = first..end;
                 first = end;
@@ -114,11 +114,11 @@ impl<M: Media> Heap<M> {
                     continue;
                 }
                 // Skips pages that another thread has claimed meanwhile, and their neighbours.
-                if !lock(&space.runs).take_these(run.start, run.end - run.start) {
+                if !lock(&arena.runs).take_these(run.start, run.end - run.start) {
                     continue;
                 }
                 let done = punch(bytes(&run));
-                lock(&space.runs).put(run.start, run.end - run.start);
+                lock(&arena.runs).put(run.start, run.end - run.start);
                 given += done?;
             }
         }
@@ -148,9 +148,9 @@ mod tests {
             drop(heap.draft(PWord::new(1), 7 * PAGE as usize, &batch));
         });
         let inner = &heap.inner;
-        let run = lock(&inner.space.runs).long(8).next();
+        let run = lock(&inner.arena.runs).long(8).next();
         let (start, _) = run.expect("a free run");
-        let first = inner.space.start_of(start)..inner.space.start_of(start + 1);
+        let first = inner.arena.start_of(start)..inner.arena.start_of(start + 1);
         // SAFETY: the page is free, and only this test uses the heap.
         let done = unsafe { inner.pool.give_back(first) };
         if done.expect("no failure") == 0 {

@@ -1,4 +1,4 @@
-//! Guards that end exactly: retired memory is freed the moment the last guard that protects it is gone.
+//! Exact grace periods: retired memory is freed the moment the last guard that protects it is gone.
 //!
 //! An epoch ends some time after its guards, which hides a premature retirement: hardly any memory is reused within a
 //! short run. Under media that reuse memory at once ([`Media::REUSES_AT_ONCE`](pmem::Media::REUSES_AT_ONCE)) each
@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether a heap of this process needs guards that end exactly.
+/// Whether a heap of this process needs exact grace periods.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ thread_local! {
     static PINS: RefCell<Pins> = RefCell::default();
 }
 
-/// Makes all guards from now on end exactly.
+/// Makes the grace periods of all guards from now on end exactly.
 pub(crate) fn begin() {
     WANTED.store(true, Relaxed);
 }
@@ -35,7 +35,7 @@ pub(crate) fn begin() {
 /// A guard's number. It stays on its thread.
 pub(crate) struct Pin(u64, PhantomData<*const ()>);
 
-/// Assigns a number for a guard, if guards end exactly.
+/// Assigns a number for a guard, if grace periods end exactly.
 #[inline(always)]
 pub(crate) fn pin() -> Option<Pin> {
     WANTED.load(Relaxed).then(number)?

@@ -26,7 +26,7 @@ thread_local! {
 pub struct Guard {
     epoch: crossbeam_epoch::Guard,
     /// Dropped after the epoch's guard.
-    exact: Option<Pin>,
+    grace_period: Option<Pin>,
 }
 
 impl Guard {
@@ -35,8 +35,8 @@ impl Guard {
     #[inline]
     pub fn repin(&mut self) {
         self.epoch.repin();
-        if self.exact.take().is_some() {
-            self.exact = grace_period::pin();
+        if self.grace_period.take().is_some() {
+            self.grace_period = grace_period::pin();
         }
     }
 
@@ -63,7 +63,7 @@ impl Guard {
     /// Like [`defer`](Guard::defer); under media whose threads share one system thread, `run` is called at the very
     /// moment when the last guard that exists now is dropped.
     pub(crate) fn defer_exactly<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
-        match self.exact {
+        match self.grace_period {
             Some(_) => grace_period::defer(run),
             None => self.epoch.defer(run),
         }
@@ -87,7 +87,7 @@ impl fmt::Debug for Guard {
 pub fn pin() -> Guard {
     Guard {
         epoch: crossbeam_epoch::pin(),
-        exact: grace_period::pin(),
+        grace_period: grace_period::pin(),
     }
 }
 

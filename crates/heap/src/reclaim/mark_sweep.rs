@@ -6,16 +6,16 @@
 //! I1 A page's class is that of the first object marked in it; an object of another class there means damage.
 //! I2 A page is swept once, after the very last mark.
 //! I3 An object of this generation already counts as used in its page. Whether the trace has met it is recorded
-//!    separately ([`Chunks::meet`]), so that its links are followed once. While the trace runs, no object that it has
+//!    separately ([`Chunks::visit`]), so that its links are followed once. While the trace runs, no object that it has
 //!    met is reused, so a record always concerns the same object.
 
 use crate::Error;
-use crate::alloc::arena::Space;
+use crate::alloc::arena::Arena;
 use crate::alloc::page::{Chunks, Kind};
 use crate::lock::lock;
 use pmem::Offset;
 
-impl Space {
+impl Arena {
     /// Marks an object of `len` bytes that is live, or was retired during recovery; returns `false` if it was marked
     /// before.
     pub(crate) fn mark(&self, offset: Offset, len: u64) -> Result<bool, Error> {
@@ -63,8 +63,8 @@ impl Space {
         }
         let slot = self.slot_of(&state, offset, len)?;
         match &mut state.kind {
-            Kind::Chunks(chunks) => Ok(chunks.meet(slot)),
-            Kind::Large { met, .. } => Ok(!std::mem::replace(met, true)),
+            Kind::Chunks(chunks) => Ok(chunks.visit(slot)),
+            Kind::Large { visited, .. } => Ok(!std::mem::replace(visited, true)),
             Kind::Free | Kind::Rest => Err(NEVER),
         }
     }
@@ -85,7 +85,7 @@ impl Space {
         let mut state = self.table.page(first).lock();
         match state.kind {
             Kind::Large { pages: marked, .. } if marked == pages => return Ok(false),
-            Kind::Free if !state.swept => state.kind = Kind::Large { pages, met: true },
+            Kind::Free if !state.swept => state.kind = Kind::Large { pages, visited: true },
             _ => return damaged("a large object overlaps others"),
         }
         drop(state);
@@ -111,7 +111,7 @@ impl Space {
             Kind::Chunks(chunks) => {
                 let class = chunks.class();
                 drop(state);
-                self.settle(number, class);
+                self.relist(number, class);
             }
             Kind::Large { .. } | Kind::Rest => {}
         }
@@ -125,14 +125,14 @@ mod tests {
     /// A damaged link that leads far beyond the pool is refused, and takes no memory.
     #[test]
     fn a_link_beyond_all_pools_is_refused() {
-        let space = Space::new(1 << 16, 5, false);
+        let arena = Arena::new(1 << 16, 5, false);
         for offset in [1 << 30, 1 << 40, (1 << 48) - 64] {
             let offset = Offset::new(offset).unwrap();
-            let refused = space.mark(offset, 64).unwrap_err();
+            let refused = arena.mark(offset, 64).unwrap_err();
             assert!(refused.to_string().contains("never handed out"), "{refused}");
         }
-        let last = space.page_of((1 << 48) - 64);
-        assert!(space.table.page_if_made(last).is_none());
+        let last = arena.page_of((1 << 48) - 64);
+        assert!(arena.table.page_if_made(last).is_none());
     }
 
     /// Whichever of its pages the sweep has reached when a large object is freed, each of them becomes free once.
@@ -142,17 +142,17 @@ mod tests {
         let last = 1 + PAGES;
         for order in [[1, 2, 3, 4], [4, 3, 2, 1], [3, 1, 4, 2]] {
             for swept_before in 0..=order.len() {
-                let space = Space::new(1 << 16, last, false);
-                let object = Offset::new(space.start_of(1)).unwrap();
-                assert!(space.mark(object, u64::from(PAGES) << 16).unwrap());
+                let arena = Arena::new(1 << 16, last, false);
+                let object = Offset::new(arena.start_of(1)).unwrap();
+                assert!(arena.mark(object, u64::from(PAGES) << 16).unwrap());
                 for &page in &order[..swept_before] {
-                    space.sweep(page);
+                    arena.sweep(page);
                 }
-                space.free(object);
+                arena.free(object);
                 for &page in &order[swept_before..] {
-                    space.sweep(page);
+                    arena.sweep(page);
                 }
-                let mut runs = lock(&space.runs);
+                let mut runs = lock(&arena.runs);
                 let why = format!("sweep {order:?}, freed after {swept_before}");
                 assert_eq!(runs.free(), u64::from(PAGES), "{why}");
                 assert_eq!(runs.take(PAGES, |_| true), Some(1), "{why}");

@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `guard` | epochs, and the guards that hold them back |
-//! | `grace_period` | guards whose grace periods end exactly, under media that reuse memory at once |
+//! | `grace_period` | grace periods that end exactly, under media that reuse memory at once |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `mark_sweep` | marks on pages of earlier generations, and their sweep |
 //! | `retire` | when a retired object is freed, beside recovery and without it |

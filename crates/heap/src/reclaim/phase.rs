@@ -1,5 +1,5 @@
-//! The course of recovery: its phases, what holds it back, and the threads that wait for it. What it does in each
-//! phase is in [`recovery`](crate::recovery::recover).
+//! The phases of recovery, what holds it back, and the threads that wait for it. What it does in each phase is in
+//! [`recover`](crate::recovery::recover).
 //!
 //! I1 The phase, the pauses and the removals change under one lock: no pause begins while recovery traces, and a
 //!    removal counts if it begins before the trace has ended.
@@ -79,7 +79,7 @@ impl Phase {
 }
 
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct State {
     pub(crate) phase: Phase,
     pub(crate) started: Option<Instant>,
     pub(crate) taken: Duration,
@@ -94,7 +94,7 @@ pub(crate) struct Course {
 
 #[derive(Debug)]
 pub(crate) struct Recovery {
-    pub(crate) course: Mutex<Course>,
+    pub(crate) state: Mutex<State>,
     changed: Condvar,
     pub(crate) stop: AtomicBool,
     pub(crate) traced: AtomicU64,
@@ -108,16 +108,16 @@ pub(crate) struct Recovery {
 pub struct TracePause(Arc<Recovery>);
 
 impl TracePause {
-    /// Counts a pause, under the lock of the course.
-    pub(crate) fn begin(recovery: &Arc<Recovery>, course: &mut Course) -> TracePause {
-        course.pauses += 1;
+    /// Counts a pause, under the lock of the state.
+    pub(crate) fn begin(recovery: &Arc<Recovery>, state: &mut State) -> TracePause {
+        state.pauses += 1;
         TracePause(Arc::clone(recovery))
     }
 }
 
 impl Drop for TracePause {
     fn drop(&mut self) {
-        lock(&self.0.course).pauses -= 1;
+        lock(&self.0.state).pauses -= 1;
         self.0.changed.notify_all();
     }
 }
@@ -129,9 +129,9 @@ pub(crate) struct Removal(Option<Arc<Recovery>>);
 
 impl Removal {
     pub(crate) fn begin(recovery: &Arc<Recovery>) -> Removal {
-        let mut course = lock(&recovery.course);
-        let counts = course.phase.is_before_trace_end();
-        course.removals += usize::from(counts);
+        let mut state = lock(&recovery.state);
+        let counts = state.phase.is_before_trace_end();
+        state.removals += usize::from(counts);
         Removal(counts.then(|| Arc::clone(recovery)))
     }
 }
@@ -139,7 +139,7 @@ impl Removal {
 impl Drop for Removal {
     fn drop(&mut self) {
         if let Some(recovery) = &self.0 {
-            lock(&recovery.course).removals -= 1;
+            lock(&recovery.state).removals -= 1;
             recovery.changed.notify_all();
         }
     }
@@ -172,7 +172,7 @@ impl Drop for StopOnDrop {
         }
         recovery.stop.store(true, SeqCst);
         // A waiting thread checks `stop` under this lock, and so either sees that it is set or is woken.
-        let thread = lock(&recovery.course).thread.take();
+        let thread = lock(&recovery.state).thread.take();
         recovery.changed.notify_all();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
@@ -186,7 +186,7 @@ impl Drop for StopOnDrop {
 impl Recovery {
     pub(crate) fn new(to_sweep: u32) -> Recovery {
         Recovery {
-            course: Mutex::new(Course {
+            state: Mutex::new(State {
                 phase: if to_sweep == 0 { Phase::Done } else { Phase::Idle },
                 started: None,
                 taken: Duration::ZERO,
@@ -204,60 +204,60 @@ impl Recovery {
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        let mut course = lock(&self.course);
-        course.phase = phase;
-        course.taken = course.started.map_or(Duration::ZERO, |started| started.elapsed());
+        let mut state = lock(&self.state);
+        state.phase = phase;
+        state.taken = state.started.map_or(Duration::ZERO, |started| started.elapsed());
         self.changed.notify_all();
     }
 
     /// Whether recovery is running.
     pub(crate) fn is_running(&self) -> bool {
-        lock(&self.course).phase.is_running()
+        lock(&self.state).phase.is_running()
     }
 
     /// Waits for the end of recovery, for a caller that holds neither a guard nor a pause.
     pub(crate) fn wait_ended<M: Media>(&self, media: &M) {
-        drop(self.wait_while(media, |course| course.phase.is_running()));
+        drop(self.wait_while(media, |state| state.phase.is_running()));
     }
 
     /// Waits for the end of recovery, for an allocation, whose caller may hold anything: returns at once if the
-    /// thread holds a guard, and while there are pauses (I3 of `recovery`).
+    /// thread holds a guard, and while there are pauses (I3 of `recover`).
     pub(crate) fn wait_for_room<M: Media>(&self, media: &M) {
         if crate::is_pinned() {
             return;
         }
-        drop(self.wait_while(media, |course| course.phase.is_running() && course.pauses == 0));
+        drop(self.wait_while(media, |state| state.phase.is_running() && state.pauses == 0));
     }
 
     /// Waits while `keeps_waiting` holds; returns `false` if recovery was stopped.
     pub(crate) fn wait_unless_stopped<M: Media>(
         &self,
         media: &M,
-        keeps_waiting: impl Fn(&Course) -> bool,
+        keeps_waiting: impl Fn(&State) -> bool,
     ) -> bool {
-        let goes_on = |course: &Course| keeps_waiting(course) && !self.stop.load(SeqCst);
-        let course = self.wait_while(media, goes_on);
-        !keeps_waiting(&course)
+        let goes_on = |state: &State| keeps_waiting(state) && !self.stop.load(SeqCst);
+        let state = self.wait_while(media, goes_on);
+        !keeps_waiting(&state)
     }
 
     /// Waits while `keeps_waiting` holds. Where threads take turns, the others run meanwhile.
     pub(crate) fn wait_while<M: Media>(
         &self,
         media: &M,
-        keeps_waiting: impl Fn(&Course) -> bool,
-    ) -> MutexGuard<'_, Course> {
-        let mut course = lock(&self.course);
-        while keeps_waiting(&course) {
-            course = if M::TAKES_TURNS {
-                drop(course);
+        keeps_waiting: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'_, State> {
+        let mut state = lock(&self.state);
+        while keeps_waiting(&state) {
+            state = if M::TAKES_TURNS {
+                drop(state);
                 media.wait(0);
-                lock(&self.course)
+                lock(&self.state)
             } else {
-                let woken = self.changed.wait(course);
+                let woken = self.changed.wait(state);
                 woken.unwrap_or_else(PoisonError::into_inner)
             };
         }
-        course
+        state
     }
 
     /// Waits until all guards that exist now are gone; returns `false` if recovery was stopped.

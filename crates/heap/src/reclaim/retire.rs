@@ -1,7 +1,7 @@
 //! Retiring objects: they are free again when the guards that protect them are gone, or when recovery frees them
 //! ([`quarantine`](crate::alloc::quarantine)).
 
-use crate::alloc::arena::Space;
+use crate::alloc::arena::Arena;
 use crate::alloc::quarantine::{Retired, Stage};
 use crate::alloc::reuse::Site;
 use crate::lock::lock;
@@ -13,37 +13,37 @@ use std::sync::atomic::Ordering;
 /// Chunks retired under one guard.
 const RETIRE_BATCH: usize = 256;
 
-impl Space {
+impl Arena {
     /// Takes an object out of use: see [`Heap::retire`](crate::Heap::retire).
     #[inline]
     pub(crate) fn retire(self: &Arc<Self>, guard: &Guard, offset: Offset, len: usize, site: Site) {
         let retired = (offset, len, site);
-        if !self.aside.matters.load(Ordering::Acquire) || self.is_freed_after_guards(retired) {
+        if !self.quarantine.is_active.load(Ordering::Acquire) || self.is_freed_after_guards(retired) {
             self.free_after_guards(guard, retired);
         }
     }
 
     #[inline]
     fn free_after_guards(self: &Arc<Self>, guard: &Guard, retired: Retired) {
-        let (space, (offset, len, _)) = (Arc::clone(self), retired);
+        let (arena, (offset, len, _)) = (Arc::clone(self), retired);
         match self.reuse {
-            None => guard.defer(len, move || space.free(offset)),
-            Some(_) => guard.defer_exactly(move || space.free_and_tell(retired)),
+            None => guard.defer(len, move || arena.free(offset)),
+            Some(_) => guard.defer_exactly(move || arena.free_and_report(retired)),
         }
     }
 
     /// Frees an object and reports it, under media that reuse memory at once.
-    pub(crate) fn free_and_tell(&self, (offset, len, site): Retired) {
+    pub(crate) fn free_and_report(&self, (offset, len, site): Retired) {
         self.free(offset);
         if let Some(reuse) = &self.reuse {
-            reuse.was_freed(offset, len, site);
+            reuse.report_freed(offset, len, site);
         }
     }
 
     /// Whether a retirement during recovery is freed when its guards are gone. If not, recovery frees it.
     #[cold]
     fn is_freed_after_guards(&self, (offset, len, site): Retired) -> bool {
-        match &mut *lock(&self.aside.stage) {
+        match &mut *lock(&self.quarantine.stage) {
             Stage::BeforeTrace => !self.old_pages().contains(&self.page_of(offset.get())),
             Stage::Tracing(kept) => {
                 kept.push((offset, len, site));
@@ -61,7 +61,7 @@ impl Space {
 
     /// Called when the trace is about to read the roots: from here on, retired objects are kept.
     pub(crate) fn trace_begins(&self) {
-        self.aside.enter(Stage::Tracing(Vec::new()));
+        self.quarantine.enter(Stage::Tracing(Vec::new()));
     }
 
     /// Called when the trace has ended: the kept objects are marked, and freed when their guards are gone; so are
@@ -71,7 +71,7 @@ impl Space {
     ///
     /// If a kept object could not be marked. All of them are freed later even so.
     pub(crate) fn trace_ended(self: &Arc<Self>) -> Result<bool, Error> {
-        let kept = self.aside.enter(Stage::Settling(None));
+        let kept = self.quarantine.enter(Stage::Settling(None));
         let any = matches!(&kept, Stage::Tracing(kept) if !kept.is_empty());
         self.release(kept, |offset, len| self.mark(offset, len as u64).map(drop))?;
         Ok(any)
@@ -83,8 +83,8 @@ impl Space {
     ///
     /// If an object retired since the trace ended could not be marked.
     pub(crate) fn sweep_begins(&self) -> Result<(), Error> {
-        let before = self.aside.enter(Stage::Swept);
-        self.aside.matters.store(false, Ordering::Release);
+        let before = self.quarantine.enter(Stage::Swept);
+        self.quarantine.is_active.store(false, Ordering::Release);
         match before {
             Stage::Settling(Some(wrong)) => Err(wrong),
             _ => Ok(()),
@@ -94,8 +94,8 @@ impl Space {
     /// Called when recovery has failed or was stopped: old objects stay, since nothing is swept; new ones can be
     /// reused.
     pub(crate) fn nothing_is_swept(self: &Arc<Self>) {
-        let kept = self.aside.enter(Stage::Swept);
-        self.aside.matters.store(false, Ordering::Release);
+        let kept = self.quarantine.enter(Stage::Swept);
+        self.quarantine.is_active.store(false, Ordering::Release);
         let _ = self.release(kept, |_, _| Ok(()));
     }
 
@@ -147,14 +147,14 @@ mod tests {
         drop(heap);
 
         let heap = open()?;
-        let space = &heap.inner.space;
+        let arena = &heap.inner.arena;
         let len = footprint::<PWord>(50).ok_or("too long")?;
-        space.trace_begins();
+        arena.trace_begins();
         // The guard keeps the object from being freed.
         let guard = crate::pin();
-        space.retire(&guard, offset, len, std::panic::Location::caller());
-        space.trace_ended()?;
-        let is_new = space.mark(offset, len as u64)?;
+        arena.retire(&guard, offset, len, std::panic::Location::caller());
+        arena.trace_ended()?;
+        let is_new = arena.mark(offset, len as u64)?;
         assert!(!is_new, "the end of the trace has not marked it");
         Ok(())
     }

@@ -61,7 +61,7 @@ const BEYOND: &str = "beyond the last page";
 const FLUSHES: usize = 100;
 
 /// A bit for each chunk of each page that the trace met.
-type Met = Vec<Mutex<Vec<u64>>>;
+type Visited = Vec<Mutex<Vec<u64>>>;
 
 impl<M: Media> Heap<M> {
     /// Compares what the roots lead to with what is in use. No other thread may use the heap meanwhile, and the
@@ -77,15 +77,15 @@ impl<M: Media> Heap<M> {
             RecoveryStage::Running => return Err(Error::NotRecovered("is still running".into())),
             RecoveryStage::Failed(why) => return Err(Error::NotRecovered(format!("failed: {why}"))),
         }
-        let space = &self.inner.space;
+        let arena = &self.inner.arena;
         for _ in 0..FLUSHES {
-            if Arc::strong_count(space) == 1 {
+            if Arc::strong_count(arena) == 1 {
                 break;
             }
             crate::pin().flush();
         }
-        let end = lock(&space.runs).end;
-        let met: Met = (0..end).map(|_| Mutex::default()).collect();
+        let end = lock(&arena.runs).end;
+        let visited: Visited = (0..end).map(|_| Mutex::default()).collect();
         let audit = Mutex::new(Audit::default());
         let traced = AtomicU64::new(0);
         let tracing = Tracing {
@@ -98,61 +98,64 @@ impl<M: Media> Heap<M> {
         let bytes = AtomicU64::new(0);
         // Objects retired meanwhile stay as they are until the trace has ended.
         let guard = crate::pin();
-        tracing.run(self.roots()?, &|offset, len| match self.meet(&met, offset, len) {
-            Ok(true) => {
-                bytes.fetch_add(len, Relaxed);
-                Ok(true)
-            }
-            Ok(false) => {
-                lock(&audit).doubly_reachable += 1;
-                Ok(false)
-            }
-            Err(what) => {
-                let mut audit = lock(&audit);
-                if audit.faults.len() < MAX_FAULTS {
-                    audit.faults.push(format!(
-                        "object of {len} bytes at offset {:#x}: {what}",
-                        offset.get()
-                    ));
+        tracing.run(
+            self.roots()?,
+            &|offset, len| match self.visit(&visited, offset, len) {
+                Ok(true) => {
+                    bytes.fetch_add(len, Relaxed);
+                    Ok(true)
                 }
-                Ok(false)
-            }
-        })?;
+                Ok(false) => {
+                    lock(&audit).doubly_reachable += 1;
+                    Ok(false)
+                }
+                Err(what) => {
+                    let mut audit = lock(&audit);
+                    if audit.faults.len() < MAX_FAULTS {
+                        audit.faults.push(format!(
+                            "object of {len} bytes at offset {:#x}: {what}",
+                            offset.get()
+                        ));
+                    }
+                    Ok(false)
+                }
+            },
+        )?;
         drop(guard);
-        for &offset in &*lock(&space.held) {
+        for &offset in &*lock(&arena.held) {
             let place = Offset::new(offset).ok_or("not a place");
-            if let Err(what) = place.and_then(|place| self.meet(&met, place, 0)) {
+            if let Err(what) = place.and_then(|place| self.visit(&visited, place, 0)) {
                 lock(&audit).fault(format!("held object at offset {offset:#x}: {what}"));
             }
         }
         let mut audit = lock(&audit).clone();
         audit.reachable = traced.load(Relaxed);
         audit.reachable_bytes = bytes.load(Relaxed);
-        audit.retired = Arc::strong_count(space) as u64 - 1;
-        let twice = space.freed_twice.load(Relaxed);
+        audit.retired = Arc::strong_count(arena) as u64 - 1;
+        let twice = arena.freed_twice.load(Relaxed);
         if twice > 0 {
             audit.fault(format!("{twice} objects were freed twice"));
         }
-        self.count_unreachable(&met, &mut audit);
+        self.count_unreachable(&visited, &mut audit);
         Ok(audit)
     }
 
     /// Marks an object of `len` bytes (0: unknown length) as met. Returns `false` if it was met before, and an error
     /// if no such object is in use there.
-    fn meet(&self, met: &Met, offset: Offset, len: u64) -> Result<bool, &'static str> {
-        let space = &*self.inner.space;
-        let number = space.page_of(offset.get());
-        let met = met.get(number as usize).ok_or(BEYOND)?;
-        let state = space.table.page(number).lock();
-        let slot = space.slot_of(&state, offset, len)?;
-        let mut met = lock(met);
+    fn visit(&self, visited: &Visited, offset: Offset, len: u64) -> Result<bool, &'static str> {
+        let arena = &*self.inner.arena;
+        let number = arena.page_of(offset.get());
+        let visited = visited.get(number as usize).ok_or(BEYOND)?;
+        let state = arena.table.page(number).lock();
+        let slot = arena.slot_of(&state, offset, len)?;
+        let mut visited = lock(visited);
         let index = slot as usize / 64;
-        if met.len() <= index {
-            met.resize(index + 1, 0);
+        if visited.len() <= index {
+            visited.resize(index + 1, 0);
         }
         let bit = 1 << (slot % 64);
-        let new = met[index] & bit == 0;
-        met[index] |= bit;
+        let new = visited[index] & bit == 0;
+        visited[index] |= bit;
         Ok(new)
     }
 
@@ -164,13 +167,13 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] if it cannot.
     pub(crate) fn verify(&self, offset: Offset, len: u64) -> Result<(), Error> {
-        let space = &*self.inner.space;
-        let number = space.page_of(offset.get());
-        let end = lock(&space.runs).end;
+        let arena = &*self.inner.arena;
+        let number = arena.page_of(offset.get());
+        let end = lock(&arena.runs).end;
         let fits = if number < end {
-            let state = space.table.page(number).lock();
+            let state = arena.table.page(number).lock();
             if state.swept {
-                space.slot_of(&state, offset, len).map(drop)
+                arena.slot_of(&state, offset, len).map(drop)
             } else {
                 Ok(())
             }
@@ -183,19 +186,19 @@ impl<M: Media> Heap<M> {
         })
     }
 
-    fn count_unreachable(&self, met: &Met, audit: &mut Audit) {
-        let space = &*self.inner.space;
+    fn count_unreachable(&self, visited: &Visited, audit: &mut Audit) {
+        let arena = &*self.inner.arena;
         // Chunks claimed by a thread count as in use to their page, but hold nothing yet.
-        for claim in lock(&space.caches).iter().flat_map(|cache| cache.claims()) {
-            let page = space.page_of(claim.start);
-            if let (Kind::Chunks(chunks), Some(met)) =
-                (&space.table.page(page).lock().kind, met.get(page as usize))
+        for claim in lock(&arena.caches).iter().flat_map(|cache| cache.claims()) {
+            let page = arena.page_of(claim.start);
+            if let (Kind::Chunks(chunks), Some(visited)) =
+                (&arena.table.page(page).lock().kind, visited.get(page as usize))
             {
-                let index = (space.within(claim.start) / chunks.size() / 64) as usize;
-                let mut met = lock(met);
-                let len = met.len().max(index + 1);
-                met.resize(len, 0);
-                let wrong = met[index] & claim.bits;
+                let index = (arena.within(claim.start) / chunks.size() / 64) as usize;
+                let mut visited = lock(visited);
+                let len = visited.len().max(index + 1);
+                visited.resize(len, 0);
+                let wrong = visited[index] & claim.bits;
                 if wrong != 0 {
                     let first = claim.start + u64::from(wrong.trailing_zeros() * chunks.size());
                     audit.fault(format!(
@@ -203,15 +206,15 @@ impl<M: Media> Heap<M> {
                         wrong.count_ones()
                     ));
                 }
-                met[index] |= claim.bits;
+                visited[index] |= claim.bits;
             }
         }
-        for (number, met) in (0..).zip(met) {
-            let met = lock(met);
-            let state = space.table.page(number).lock();
+        for (number, visited) in (0..).zip(visited) {
+            let visited = lock(visited);
+            let state = arena.table.page(number).lock();
             let (lost, size) = match &state.kind {
-                Kind::Chunks(chunks) => (lost_chunks(chunks, &met), u64::from(chunks.size())),
-                Kind::Large { pages, .. } => (u64::from(met.is_empty()), space.start_of(*pages)),
+                Kind::Chunks(chunks) => (lost_chunks(chunks, &visited), u64::from(chunks.size())),
+                Kind::Large { pages, .. } => (u64::from(visited.is_empty()), arena.start_of(*pages)),
                 Kind::Free | Kind::Rest => continue,
             };
             audit.unreachable += lost;
@@ -220,11 +223,11 @@ impl<M: Media> Heap<M> {
     }
 }
 
-fn lost_chunks(chunks: &Chunks, met: &[u64]) -> u64 {
-    let met = met.iter().copied().chain(std::iter::repeat(0));
+fn lost_chunks(chunks: &Chunks, visited: &[u64]) -> u64 {
+    let visited = visited.iter().copied().chain(std::iter::repeat(0));
     chunks
         .words()
-        .zip(met)
-        .map(|(live, met)| u64::from((live & !met).count_ones()))
+        .zip(visited)
+        .map(|(live, visited)| u64::from((live & !visited).count_ones()))
         .sum()
 }

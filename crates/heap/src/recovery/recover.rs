@@ -43,8 +43,8 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Thread`].
     pub fn recover(&self, tracers: Tracers<M>, threads: usize) -> Result<(), Error> {
-        let mut course = lock(&self.inner.recovery.course);
-        if course.phase != Phase::Idle {
+        let mut state = lock(&self.inner.recovery.state);
+        if state.phase != Phase::Idle {
             return Ok(());
         }
         let heap = Heap {
@@ -56,24 +56,24 @@ impl<M: Media> Heap<M> {
             .name("wollemi-recover".into())
             .spawn(move || heap.recover_here(&tracers, threads))
             .map_err(Error::Thread)?;
-        course.phase = Phase::Pausing;
-        course.threads = threads;
-        course.started = Some(Instant::now());
-        course.thread = Some(thread);
+        state.phase = Phase::Pausing;
+        state.threads = threads;
+        state.started = Some(Instant::now());
+        state.thread = Some(thread);
         Ok(())
     }
 
     /// Recovers in the calling thread and returns how that ended. The caller must hold no guard. If recovery was
     /// started before, or the pool is new, only waits for its end.
     pub fn recover_now(&self, tracers: &Tracers<M>) -> RecoveryStage {
-        let mut course = lock(&self.inner.recovery.course);
-        if course.phase != Phase::Idle {
-            drop(course);
+        let mut state = lock(&self.inner.recovery.state);
+        if state.phase != Phase::Idle {
+            drop(state);
             return self.wait_recovered();
         }
-        course.phase = Phase::Pausing;
-        course.started = Some(Instant::now());
-        drop(course);
+        state.phase = Phase::Pausing;
+        state.started = Some(Instant::now());
+        drop(state);
         self.recover_here(tracers, 1);
         self.recovery().state
     }
@@ -81,27 +81,27 @@ impl<M: Media> Heap<M> {
     /// The number of threads that [`recover`](Heap::recover) was started with; 0 if it was not, or the pool is new.
     /// An index that is opened afterwards and has recovery work of its own may use as many.
     pub fn recovery_threads(&self) -> usize {
-        lock(&self.inner.recovery.course).threads
+        lock(&self.inner.recovery.state).threads
     }
 
     /// The progress of recovery.
     pub fn recovery(&self) -> Progress {
         let recovery = &*self.inner.recovery;
-        let course = lock(&recovery.course);
-        let (state, running) = match &course.phase {
+        let state = lock(&recovery.state);
+        let (stage, running) = match &state.phase {
             Phase::Idle => (RecoveryStage::Idle, None),
             Phase::Pausing | Phase::Tracing | Phase::Settling | Phase::Sweeping => {
-                (RecoveryStage::Running, course.started)
+                (RecoveryStage::Running, state.started)
             }
             Phase::Done => (RecoveryStage::Done, None),
             Phase::Failed(why) => (RecoveryStage::Failed(why.clone()), None),
         };
         Progress {
-            state,
+            state: stage,
             traced: recovery.traced.load(Relaxed),
             pages_swept: recovery.swept.load(Relaxed),
             pages_to_sweep: recovery.to_sweep,
-            elapsed: running.map_or(course.taken, |started| started.elapsed()),
+            elapsed: running.map_or(state.taken, |started| started.elapsed()),
         }
     }
 
@@ -120,18 +120,18 @@ impl<M: Media> Heap<M> {
     /// for recovery. The holder must not wait for recovery in another way, nor for another pause.
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
-        let mut course = recovery.wait_while(self.media(), |course| course.phase.keeps_pauses_out());
-        TracePause::begin(recovery, &mut course)
+        let mut state = recovery.wait_while(self.media(), |state| state.phase.keeps_pauses_out());
+        TracePause::begin(recovery, &mut state)
     }
 
     /// Like [`pause_trace`](Heap::pause_trace), but returns `None` at once if recovery is tracing or about to.
     pub fn try_pause_trace(&self) -> Option<TracePause> {
         let recovery = &self.inner.recovery;
-        let mut course = lock(&recovery.course);
-        if course.phase.keeps_pauses_out() {
+        let mut state = lock(&recovery.state);
+        if state.phase.keeps_pauses_out() {
             return None;
         }
-        Some(TracePause::begin(recovery, &mut course))
+        Some(TracePause::begin(recovery, &mut state))
     }
 
     /// For a caller whose allocation found the pool full: waits until recovery has ended, if it is running; frees
@@ -142,7 +142,7 @@ impl<M: Media> Heap<M> {
             return false;
         }
         self.inner.recovery.wait_ended(self.media());
-        self.inner.bring_back_retired();
+        self.inner.reclaim_retired();
         true
     }
 
@@ -165,20 +165,20 @@ impl<M: Media> Heap<M> {
             Err(_) => Phase::Failed("a tracer panicked".into()),
         };
         if phase != Phase::Done {
-            self.inner.space.nothing_is_swept();
+            self.inner.arena.nothing_is_swept();
         }
         self.inner.recovery.enter(phase);
     }
 
     /// Runs all of recovery; returns `false` if it was stopped.
     fn trace_and_sweep(&self, tracers: &Tracers<M>, threads: usize) -> Result<bool, Error> {
-        let (space, recovery, media) = (&self.inner.space, &*self.inner.recovery, self.media());
+        let (arena, recovery, media) = (&self.inner.arena, &*self.inner.recovery, self.media());
         // This phase keeps new pauses from beginning.
-        if !recovery.wait_unless_stopped(media, |course| course.pauses > 0) {
+        if !recovery.wait_unless_stopped(media, |state| state.pauses > 0) {
             return Ok(false);
         }
         recovery.enter(Phase::Tracing);
-        space.trace_begins();
+        arena.trace_begins();
         let tracing = Tracing {
             heap: self,
             tracers,
@@ -186,25 +186,25 @@ impl<M: Media> Heap<M> {
             stop: &recovery.stop,
             traced: &recovery.traced,
         };
-        if !tracing.run(self.roots()?, &|offset, len| space.mark(offset, len))? {
+        if !tracing.run(self.roots()?, &|offset, len| arena.mark(offset, len))? {
             return Ok(false);
         }
         // Removals that begin from here on do not count.
         recovery.enter(Phase::Settling);
-        if space.trace_ended()? {
+        if arena.trace_ended()? {
             media.comes_to("recovery: retired while it traced");
         }
-        if lock(&recovery.course).removals > 0 {
+        if lock(&recovery.state).removals > 0 {
             media.comes_to("recovery: waits for a removal");
         }
-        let settled = recovery.wait_unless_stopped(media, |course| course.removals > 0)
+        let settled = recovery.wait_unless_stopped(media, |state| state.removals > 0)
             && recovery.wait_for_guards(media);
         if !settled {
             return Ok(false);
         }
         recovery.enter(Phase::Sweeping);
-        space.sweep_begins()?;
-        let next = &AtomicU32::new(space.old_pages().start);
+        arena.sweep_begins()?;
+        let next = &AtomicU32::new(arena.old_pages().start);
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // With fewer threads than requested, the sweep only takes longer.
@@ -216,15 +216,15 @@ impl<M: Media> Heap<M> {
     }
 
     fn sweep_here(&self, next: &AtomicU32) {
-        let (space, recovery) = (&*self.inner.space, &*self.inner.recovery);
-        let end = space.old_pages().end;
+        let (arena, recovery) = (&*self.inner.arena, &*self.inner.recovery);
+        let end = arena.old_pages().end;
         while !recovery.stop.load(Relaxed) {
             let start = next.fetch_add(SWEEP_BATCH, Relaxed);
             if start >= end {
                 return;
             }
             for page in start..end.min(start + SWEEP_BATCH) {
-                space.sweep(page);
+                arena.sweep(page);
                 recovery.swept.fetch_add(1, Relaxed);
             }
         }

@@ -107,13 +107,13 @@ impl<M: Media> Heap<M> {
 /// Retires the objects that these links lead to, and everything below. The caller has made sure that all of it may be
 /// retired.
 fn retire_all<M: Media>(heap: &Heap<M>, mut links: Vec<Link>, tracer: &dyn Trace<M>) -> Result<(), Error> {
-    let mut met = HashSet::new();
+    let mut visited = HashSet::new();
     while !links.is_empty() {
         let guard = crate::pin();
         for _ in 0..RETIRE_BATCH {
             let Some(link) = links.pop() else { break };
             let Some(offset) = link.offset() else { continue };
-            if !met.insert(offset) {
+            if !visited.insert(offset) {
                 return Err(Error::Damaged {
                     what: "two links lead to an object that is being retired",
                     offset: offset.get(),
@@ -125,8 +125,8 @@ fn retire_all<M: Media>(heap: &Heap<M>, mut links: Vec<Link>, tracer: &dyn Trace
             heap.verify(offset, len)?;
             // SAFETY: a root was removed, by the promise that readers hold older guards, and recovery does not sweep
             // before the removal has ended; or the objects were never reachable, and are of this generation, which
-            // recovery does not sweep. The length was checked against the page, and `met` keeps the object from being
-            // retired again.
+            // recovery does not sweep. The length was checked against the page, and `visited` keeps the object from
+            // being retired again.
             unsafe { heap.retire(&guard, offset, len as usize) };
         }
     }

@@ -79,7 +79,7 @@ struct SpareWork {
     common: Mutex<Common>,
     more: Condvar,
     /// Number of threads that wait for work: a hint.
-    hungry: AtomicUsize,
+    idle: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -114,15 +114,15 @@ impl SpareWork {
                 self.more.notify_all();
                 return false;
             }
-            self.hungry.fetch_add(1, Relaxed);
+            self.idle.fetch_add(1, Relaxed);
             common = self.more.wait(common).unwrap_or_else(PoisonError::into_inner);
-            self.hungry.fetch_sub(1, Relaxed);
+            self.idle.fetch_sub(1, Relaxed);
         }
     }
 
     /// Shares part of a long stack with idle threads.
     fn share(&self, stack: &mut Vec<Work>) {
-        if stack.len() > SPARE && self.hungry.load(Relaxed) > 0 {
+        if stack.len() > SPARE && self.idle.load(Relaxed) > 0 {
             // The lower half: links nearer to the roots, with more objects behind them.
             let given = stack.drain(..stack.len() / 2);
             lock(&self.common).work.extend(given);
@@ -201,19 +201,19 @@ impl<M: Media> Tracing<'_, M> {
             for &(_, link) in &batch {
                 self.prefetch_object(link);
             }
-            let mut met = 0;
+            let mut visited = 0;
             for (tracer, link) in batch {
                 match self.follow(tracer, link, &mut children, visit) {
                     Ok(false) => {}
                     Ok(true) => {
-                        met += 1;
+                        visited += 1;
                         let children = children.iter().filter(|child| !child.is_null());
                         stack.extend(children.map(|&child| (tracer, child)));
                     }
                     Err(error) => return shared.end(Some(error)),
                 }
             }
-            self.traced.fetch_add(met, Relaxed);
+            self.traced.fetch_add(visited, Relaxed);
             if self.stop.load(Relaxed) {
                 return shared.end(None);
             }
