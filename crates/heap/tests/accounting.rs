@@ -377,6 +377,38 @@ fn replacing_grows_a_pool_by_little() {
     assert_eq!(stats.objects, live.len() as u64, "seed {seed}");
 }
 
+/// Pairs fill the page that was carved for them, although it lies below the class's other open pages.
+#[test]
+fn pairs_fill_the_page_carved_for_them() {
+    const FREE: u64 = 40;
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let len = (FREE * PAGE) as usize;
+    let large = allocate(&heap, len, 1).unwrap();
+    // Pages above, in which every second chunk is free.
+    let chunks: Vec<Offset> = (0..8 * PAGE / 32)
+        .map(|_| allocate(&heap, 32, 2).unwrap())
+        .collect();
+    for &chunk in chunks.iter().filter(|chunk| chunk.get() % 64 == 0) {
+        retire(&heap, chunk, 32);
+    }
+    retire(&heap, large, len);
+    settle(&heap);
+    assert!(heap.stats().longest_free_run >= FREE * PAGE);
+    let blob = || Blob { mark: PWord::new(3) };
+    // As many as fill a page and a half.
+    for _ in 0..PAGE * 3 / 2 / 64 {
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            std::mem::forget(heap.draft_pair(blob(), 24, blob(), 24, &batch).unwrap());
+        });
+    }
+    let left = heap.stats().longest_free_run;
+    assert!(
+        left >= (FREE - 3) * PAGE,
+        "{left} bytes are left of {}",
+        FREE * PAGE
+    );
+}
+
 /// Retirement waits for the guards held at that time.
 #[test]
 fn retired_objects_stay_while_a_guard_is_held() {

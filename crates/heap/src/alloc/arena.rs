@@ -32,8 +32,8 @@ const CLAIM_BYTES: u32 = 32 << 10;
 /// its bitmap, and nearly full pages need not be searched for each chunk.
 const REOPEN_SHARE: u32 = 16;
 
-/// Number of open pages to search for a pair before a new page is taken: the highest ones, which single chunks, taken
-/// from the lowest, leave alone.
+/// Number of open pages to search for a pair, beside the one carved last for pairs, before a new page is taken: the
+/// highest ones, which single chunks, taken from the lowest, leave alone.
 const PAGES_FOR_PAIRS: usize = 4;
 
 #[derive(Debug)]
@@ -66,6 +66,8 @@ struct Partial {
     open: BTreeSet<u32>,
     /// Those with too few free chunks yet.
     nearly_full: BTreeSet<u32>,
+    /// The page that was carved last for pairs. Where a lower page was free, it is not among the highest.
+    for_pairs: Option<u32>,
 }
 
 impl Partial {
@@ -148,7 +150,7 @@ impl Arena {
         if !in_pairs && let Some(claim) = self.claim_freed(class) {
             return Some(claim);
         }
-        let open = &mut lock(&self.partial[class]).open;
+        let Partial { open, for_pairs, .. } = &mut *lock(&self.partial[class]);
         let claim_in_page = |&page: &u32| {
             let mut state = self.table.page(page).lock();
             let Kind::Chunks(chunks) = &mut state.kind else {
@@ -158,7 +160,9 @@ impl Arena {
             Some((page, claim, chunks.is_full()))
         };
         let (page, claim, full) = if in_pairs {
-            open.iter().rev().take(PAGES_FOR_PAIRS).find_map(claim_in_page)?
+            let carved = for_pairs.iter().filter(|page| open.contains(page));
+            let highest = open.iter().rev().take(PAGES_FOR_PAIRS);
+            carved.chain(highest).find_map(claim_in_page)?
         } else {
             open.iter().find_map(claim_in_page)?
         };
@@ -243,6 +247,9 @@ impl Arena {
         let mut state = self.table.page(page).lock();
         state.swept = true;
         state.kind = Kind::Chunks(chunks);
+        if in_pairs {
+            partial.for_pairs = Some(page);
+        }
         if !full {
             partial.open(page);
         }
