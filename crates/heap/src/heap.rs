@@ -26,6 +26,7 @@ use pmem::{
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::Location;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 
 /// Epoch turns without effect after which the holders of guards are not waited for.
@@ -72,6 +73,8 @@ pub(crate) struct Inner<M: Media> {
     pub(crate) attached: Mutex<HashMap<Offset, Weak<dyn Any + Send + Sync>>>,
     /// Held while pages are added at the end.
     pub(crate) extending: Mutex<()>,
+    /// Free bytes when [`Heap::give_back_some`] last found no run to give back; 0 if it has found some since.
+    pub(crate) nothing_given_at: AtomicU64,
 }
 
 impl<M: Media> Lender for Inner<M> {
@@ -119,6 +122,7 @@ impl<M: Media> Heap<M> {
             roots: Mutex::new(()),
             attached: Mutex::default(),
             extending: Mutex::new(()),
+            nothing_given_at: AtomicU64::new(0),
         });
         if let Some(reuse) = &inner.arena.reuse {
             // A deferred free that waits for its guards can outlive the heap.

@@ -11,6 +11,7 @@ use crate::Heap;
 use crate::lock::{lock, lock_across};
 use pmem::{Media, pool};
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// Maximum number of bytes to give back in one file system call, but at least a page; these pages are not available
 /// meanwhile.
@@ -69,7 +70,13 @@ impl<M: Media> Heap<M> {
     /// finds a run that is long enough. Costs two loads if little is free.
     #[inline]
     pub fn has_too_much(&self) -> bool {
-        self.excess() >= LONG && self.inner.pool.can_give_back()
+        self.excess() >= LONG && self.has_changed() && self.inner.pool.can_give_back()
+    }
+
+    /// Whether enough was freed or taken since no long run was found for another search to find some.
+    fn has_changed(&self) -> bool {
+        let searched = self.inner.nothing_given_at.load(Ordering::Relaxed);
+        self.inner.arena.free_bytes().abs_diff(searched) >= LONG
     }
 
     /// Gives back excess free pages, in runs of at least 4 MiB and no more than 64 MiB a call: up to 64 MiB and an
@@ -77,7 +84,15 @@ impl<M: Media> Heap<M> {
     pub fn give_back_some(&self) {
         let pages = (LONG / self.inner.arena.page_size()).max(1);
         // A failure leaves everything as usable as before.
-        let _ = self.give_back(pages as u32, self.excess().min(PIECE));
+        let given = self
+            .give_back(pages as u32, self.excess().min(PIECE))
+            .unwrap_or(0);
+        let searched = if given == 0 {
+            self.inner.arena.free_bytes()
+        } else {
+            0
+        };
+        self.inner.nothing_given_at.store(searched, Ordering::Relaxed);
     }
 
     /// Gives back runs of at least `pages` pages, the longest first, until `max` bytes are reached; the last page may
@@ -101,6 +116,9 @@ impl<M: Media> Heap<M> {
         let candidates: Vec<_> = lock(&arena.runs).long(pages).collect();
         let mut given = 0;
         for (start, len) in candidates {
+            if inner.pool.is_given_back(&bytes(&(start..start + len))) {
+                continue;
+            }
             let mut first = start;
             while first < start + len {
                 if given >= max {
@@ -159,6 +177,38 @@ mod tests {
         }
         let given = heap.give_back(1, 2 * PAGE).expect("no failure");
         assert_eq!((given, inner.pool.given_back()), (2 * PAGE, 3 * PAGE));
+    }
+
+    /// Where all free runs are short, a search for long ones is not repeated before much is freed.
+    #[test]
+    fn a_search_in_vain_is_not_repeated() {
+        const PAGE: u64 = 64 << 10;
+        let options = PoolOptions {
+            page_size: PAGE,
+            ..PoolOptions::default()
+        };
+        let pool = Pool::anonymous(&options, Hardware::detect()).expect("memory");
+        let heap = Heap::new(pool).expect("a heap");
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            let object = |_| {
+                let len = (LONG / 2) as usize - size_of::<PWord>();
+                heap.draft(PWord::new(1), len, &batch).expect("room")
+            };
+            // Every second object is dropped, and leaves half as many pages free as a long run has.
+            let mut live: Vec<_> = (0..20).map(object).collect();
+            live = live
+                .into_iter()
+                .enumerate()
+                .filter(|(i, _)| i % 2 == 0)
+                .map(|(_, one)| one)
+                .collect();
+            assert!(heap.has_changed());
+            heap.give_back_some();
+            assert!(!heap.has_changed());
+            live.truncate(live.len() - 2);
+            assert!(heap.has_changed());
+            std::mem::forget(live);
+        });
     }
 
     /// While the file system punches a hole, which may take long, other threads take free pages and new ones.

@@ -17,11 +17,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The holes of a pool.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
-    /// Start and end of each. They neither overlap nor touch.
-    all: Mutex<BTreeMap<u64, u64>>,
+    all: Mutex<Places>,
+    /// Those of all, for readers without the lock.
     bytes: AtomicU64,
     /// The file system has failed to punch a hole.
     failed: AtomicBool,
+}
+
+/// Places in a file, which neither overlap nor touch.
+#[derive(Debug, Default)]
+struct Places {
+    /// Start and end of each.
+    ends: BTreeMap<u64, u64>,
+    /// Bytes of all.
+    bytes: u64,
 }
 
 impl Holes {
@@ -29,20 +38,19 @@ impl Holes {
     pub(super) fn new(places: Vec<Range<u64>>) -> Holes {
         let holes = Holes::default();
         let mut all = holes.lock();
-        places.into_iter().for_each(|place| note(&mut all, place));
-        holes.count(&all);
+        places.into_iter().for_each(|place| all.add(place));
+        holes.publish_bytes(&all);
         drop(all);
         holes
     }
 
     // A panic leaves at least the existing holes.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+    fn lock(&self) -> MutexGuard<'_, Places> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, all: &BTreeMap<u64, u64>) {
-        let bytes = all.iter().map(|(from, to)| to - from).sum();
-        self.bytes.store(bytes, Ordering::Relaxed);
+    fn publish_bytes(&self, all: &Places) {
+        self.bytes.store(all.bytes, Ordering::Relaxed);
     }
 
     /// Bytes without blocks.
@@ -57,13 +65,14 @@ impl Holes {
 
     /// Whether all of these bytes have blocks.
     pub(super) fn none_in(&self, place: &Range<u64>) -> bool {
-        self.bytes() == 0 || overlapping(&self.lock(), place).next().is_none()
+        self.bytes() == 0 || self.lock().overlapping(place).next().is_none()
     }
 
     /// Whether none of these bytes has blocks.
     pub(super) fn all_of(&self, place: &Range<u64>) -> bool {
         let all = self.lock();
-        overlapping(&all, place).any(|hole| hole.start <= place.start && place.end <= hole.end)
+        all.overlapping(place)
+            .any(|hole| hole.start <= place.start && place.end <= hole.end)
     }
 
     /// Gives back the blocks of these bytes, which belong to the caller alone, by calling `punch`, which returns
@@ -75,14 +84,14 @@ impl Holes {
         punch: impl FnOnce() -> Result<bool, ErrorKind>,
     ) -> Result<u64, ErrorKind> {
         let mut all = self.lock();
-        let before: Vec<_> = overlapping(&all, &place).collect();
+        let before: Vec<_> = all.overlapping(&place).collect();
         let had_none = before
             .iter()
             .map(|hole| within(hole, &place))
             .map(|hole| hole.end - hole.start);
         let given = place.end - place.start - had_none.sum::<u64>();
-        note(&mut all, place.clone());
-        self.count(&all);
+        all.add(place.clone());
+        self.publish_bytes(&all);
         drop(all);
         let done = punch();
         if !matches!(done, Ok(true)) {
@@ -90,11 +99,9 @@ impl Holes {
         }
         if let Ok(false) = done {
             let mut all = self.lock();
-            remove(&mut all, &place);
-            before
-                .iter()
-                .for_each(|hole| note(&mut all, within(hole, &place)));
-            self.count(&all);
+            all.remove(&place);
+            before.iter().for_each(|hole| all.add(within(hole, &place)));
+            self.publish_bytes(&all);
             return Ok(0);
         }
         // After an error, some may have been punched.
@@ -112,8 +119,8 @@ impl Holes {
         }
         fill()?;
         let mut all = self.lock();
-        remove(&mut all, &place);
-        self.count(&all);
+        all.remove(&place);
+        self.publish_bytes(&all);
         Ok(())
     }
 }
@@ -123,40 +130,56 @@ fn within(hole: &Range<u64>, place: &Range<u64>) -> Range<u64> {
     hole.start.max(place.start)..hole.end.min(place.end)
 }
 
-/// Removes these bytes from the holes.
-fn remove(all: &mut BTreeMap<u64, u64>, place: &Range<u64>) {
-    let holes: Vec<_> = overlapping(all, place).collect();
-    for hole in holes {
-        all.remove(&hole.start);
-        for left in [hole.start..place.start, place.end..hole.end] {
-            if !left.is_empty() {
-                all.insert(left.start, left.end);
+impl Places {
+    fn insert(&mut self, place: &Range<u64>) {
+        self.ends.insert(place.start, place.end);
+        self.bytes += place.end - place.start;
+    }
+
+    fn take(&mut self, place: &Range<u64>) {
+        self.ends.remove(&place.start);
+        self.bytes -= place.end - place.start;
+    }
+
+    /// Removes these bytes.
+    fn remove(&mut self, place: &Range<u64>) {
+        if place.is_empty() {
+            return;
+        }
+        let others: Vec<_> = self.overlapping(place).collect();
+        for other in others {
+            self.take(&other);
+            for left in [other.start..place.start, place.end..other.end] {
+                if !left.is_empty() {
+                    self.insert(&left);
+                }
             }
         }
     }
-}
 
-/// The holes that overlap these bytes, the highest first.
-fn overlapping(all: &BTreeMap<u64, u64>, place: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let start = place.start;
-    all.range(..place.end)
-        .rev()
-        .take_while(move |&(_, &to)| to > start)
-        .map(|(&from, &to)| from..to)
-}
+    /// The places that overlap these bytes, the highest first.
+    fn overlapping(&self, place: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<'_> {
+        let start = place.start;
+        self.ends
+            .range(..place.end)
+            .rev()
+            .take_while(move |&(_, &to)| to > start)
+            .map(|(&from, &to)| from..to)
+    }
 
-/// Adds a hole, and merges it with those that it overlaps or touches.
-fn note(all: &mut BTreeMap<u64, u64>, mut place: Range<u64>) {
-    if place.is_empty() {
-        return;
+    /// Adds a place, and merges it with those that it overlaps or touches.
+    fn add(&mut self, mut place: Range<u64>) {
+        if place.is_empty() {
+            return;
+        }
+        let wide = place.start.saturating_sub(1)..place.end.saturating_add(1);
+        let others: Vec<_> = self.overlapping(&wide).collect();
+        for other in others {
+            self.take(&other);
+            place = place.start.min(other.start)..place.end.max(other.end);
+        }
+        self.insert(&place);
     }
-    let wide = place.start.saturating_sub(1)..place.end.saturating_add(1);
-    let others: Vec<_> = overlapping(all, &wide).collect();
-    for other in others {
-        all.remove(&other.start);
-        place = place.start.min(other.start)..place.end.max(other.end);
-    }
-    all.insert(place.start, place.end);
 }
 
 #[cfg(test)]
@@ -211,24 +234,31 @@ mod tests {
             random % limit
         };
         for _ in 0..2000 {
-            let (mut all, mut bytes) = (BTreeMap::new(), BTreeSet::new());
+            let (mut all, mut bytes) = (Places::default(), BTreeSet::new());
             for _ in 0..below(20) {
                 let start = below(60);
                 let place = start..start + below(12);
-                bytes.extend(place.clone());
-                note(&mut all, place);
+                if below(4) == 0 {
+                    place.clone().for_each(|byte| drop(bytes.remove(&byte)));
+                    all.remove(&place);
+                } else {
+                    bytes.extend(place.clone());
+                    all.add(place);
+                }
             }
-            let noted: Vec<u64> = all.iter().flat_map(|(&from, &to)| from..to).collect();
+            let noted: Vec<u64> = all.ends.iter().flat_map(|(&from, &to)| from..to).collect();
             assert_eq!(noted, bytes.iter().copied().collect::<Vec<_>>());
+            assert_eq!(all.bytes, bytes.len() as u64);
             assert!(
-                all.iter()
-                    .zip(all.iter().skip(1))
+                all.ends
+                    .iter()
+                    .zip(all.ends.iter().skip(1))
                     .all(|((_, end), (start, _))| end < start)
             );
             let start = below(60);
             let place = start..start + 1 + below(8);
             let any = place.clone().any(|byte| bytes.contains(&byte));
-            assert_eq!(overlapping(&all, &place).next().is_some(), any);
+            assert_eq!(all.overlapping(&place).next().is_some(), any);
         }
     }
 }
