@@ -1,6 +1,8 @@
 use super::AnomalyKind::*;
 use super::{ABSENT, AnomalyKind, Committed, check};
 
+mod removals;
+
 type Done = Committed<u8>;
 
 fn at(began: u64, ended: u64) -> Done {
