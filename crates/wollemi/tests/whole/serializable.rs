@@ -1,24 +1,40 @@
 //! Random operations of several threads on few keys are strictly serializable: transactions, read-only transactions,
-//! batches, snapshots, single writes, and grouped writes.
+//! batches, snapshots, single writes, and grouped writes, over maps of bytes, typed maps and expiring maps.
 //!
 //! Each written value is unique, and each write knows which value it has replaced, as the checker of the conformance
-//! suite requires.
+//! suite requires. Removals leave nothing; the checker infers from the clock between which values a key was absent.
+//!
+//! | module     | what it holds                                                   |
+//! |------------|-----------------------------------------------------------------|
+//! | `keys`     | the keys, and the bounds of ranges of them                      |
+//! | `forms`    | the forms of a map: of bytes, typed, and expiring               |
+//! | `journal`  | the record of a client's operations, which survives its process |
+//! | `seen`     | what a transaction has read and changed, and must see           |
+//! | `steps`    | the steps of a transaction                                      |
+//! | `client`   | a thread and its operations                                     |
+//! | `killed`   | histories that a kill ends                                      |
 
-use index::conformance::serializability::{ABSENT, Committed, Overwrite, RangeRead, Version, check};
-use std::cell::RefCell;
+mod client;
+mod forms;
+mod journal;
+mod keys;
+mod killed;
+mod seen;
+mod steps;
+
+use client::{Client, THREADS};
+use forms::Form;
+use index::conformance::serializability::{ABSENT, Committed, check};
+use journal::Journal;
+use keys::Key;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use wollemi::{Action, Db, Edit, Edits, Error, IndexError, IndexKind, Map, Retry, Transaction};
-
-/// A map's number and a key.
-type Key = (usize, u8);
+use std::sync::atomic::AtomicU64;
+use wollemi::{Db, Durability, Error, IndexKind, Level, Options};
 
 type Done = Committed<Key>;
 
-const THREADS: u64 = 4;
-const OPS: u64 = 1500;
-const KEYS: u8 = 4;
+/// The number of maps of a history, each of another form.
+const MAPS: usize = 3;
 
 /// SplitMix64.
 struct Random(u64);
@@ -35,298 +51,108 @@ impl Random {
         self.next() % end
     }
 
-    fn key(&mut self) -> Key {
-        (self.below(2) as usize, self.below(KEYS.into()) as u8)
+    fn one_in(&mut self, many: u64) -> bool {
+        self.below(many) == 0
     }
 
-    /// Returns distinct keys.
-    fn keys(&mut self, max: u64) -> Vec<Key> {
-        let mut keys: Vec<_> = (0..1 + self.below(max)).map(|_| self.key()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
     }
 }
 
-fn version(value: Option<&[u8]>) -> Version {
-    let bytes = value.and_then(|value| value.first_chunk());
-    bytes.map_or(ABSENT, |bytes| u64::from_le_bytes(*bytes))
+/// Returns groups of indexes for the maps of a history, in an order that the seed says, so that each index is in one.
+fn groups(seed: u64) -> Vec<[IndexKind; MAPS]> {
+    let (mut random, mut kinds) = (Random(seed), IndexKind::ALL.to_vec());
+    for left in (1..kinds.len()).rev() {
+        kinds.swap(left, random.below(left as u64 + 1) as usize);
+    }
+    let groups = (0..kinds.len()).step_by(MAPS);
+    let group = |from: usize| std::array::from_fn(|map| kinds[(from + map) % kinds.len()]);
+    groups.map(group).collect()
 }
 
-/// Returns a value: its version, sometimes with more bytes, so that it is stored differently.
-fn value(version: Version) -> Vec<u8> {
-    let mut value = version.to_le_bytes().to_vec();
-    value.resize(if version.is_multiple_of(3) { 40 } else { 8 }, 7);
-    value
+/// Returns the maps of a history.
+fn maps(db: &Db, kinds: [IndexKind; MAPS]) -> Result<[Form; MAPS], Error> {
+    let map = |number: usize| db.map_with(&format!("map {number}"), kinds[number]);
+    Ok([
+        Form::Bytes(map(0)?),
+        Form::typed(map(1)?),
+        Form::expiring(map(2)?),
+    ])
 }
 
-/// A single write that records the value it replaces.
-struct Put {
-    replaced: Version,
-    value: Vec<u8>,
-}
-
-impl Edit for Put {
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        self.replaced = version(current);
-        Action::Put
-    }
-    fn value(&self) -> &[u8] {
-        &self.value
-    }
-}
-
-struct Puts(Vec<Put>);
-
-impl Edits for Puts {
-    fn edit(&mut self, i: usize) -> &mut dyn Edit {
-        &mut self.0[i]
-    }
-    fn done(&mut self, _: usize, done: Result<Action, IndexError>) -> ControlFlow<()> {
-        assert_eq!(done.expect("room"), Action::Put);
-        ControlFlow::Continue(())
-    }
-}
-
-/// A thread of a history.
-struct Client<'h> {
-    db: &'h Db,
-    maps: &'h [Map; 2],
-    clock: &'h AtomicU64,
-    random: Random,
-    next: Version,
-    done: Vec<Done>,
-}
-
-impl Client<'_> {
-    fn new_version(&mut self) -> Version {
-        self.next += THREADS;
-        self.next
-    }
-
-    /// Reads keys in a transaction: one by one, or all of a map.
-    fn read(maps: &[Map; 2], tx: &Transaction<'_>, keys: &[Key], ranges: u64) -> Result<Done, Error> {
-        let mut done = Done::default();
-        for (map, key) in keys {
-            let found = tx.get(&maps[*map], [*key])?;
-            done.reads.push(((*map, *key), version(found.as_deref())));
-        }
-        for map in (0..2).filter(|map| ranges >> map & 1 == 1) {
-            let range = tx.range(&maps[map], ..)?;
-            let note = |entry: Result<wollemi::Entry, Error>| {
-                let (key, value) = entry?;
-                Ok::<_, Error>(((map, key[0]), version(Some(&value))))
-            };
-            let found = match ranges >> 2 & 1 {
-                0 => range.map(note).collect::<Result<_, _>>()?,
-                _ => range.rev().map(note).collect::<Result<_, _>>()?,
-            };
-            done.scans.push(RangeRead {
-                bounds: (Bound::Included((map, 0)), Bound::Excluded((map + 1, 0))),
-                found,
-            });
-        }
-        Ok(done)
-    }
-
-    /// Returns each key that was read, with its version.
-    fn seen(done: &Done) -> Vec<(Key, Version)> {
-        let mut seen = done.reads.clone();
-        for scan in &done.scans {
-            let Bound::Included((map, _)) = scan.bounds.0 else {
-                unreachable!("scans are of whole maps");
-            };
-            seen.extend((0..KEYS).map(|key| {
-                let found = scan.found.iter().find(|(found, _)| *found == (map, key));
-                ((map, key), found.map_or(ABSENT, |(_, version)| *version))
-            }));
-        }
-        // A key may have been read twice.
-        seen.sort_unstable();
-        seen.dedup();
-        seen
-    }
-
-    /// Runs an operation, which returns what it has read and written if it was carried out, and notes its times.
-    fn timed(&mut self, run: impl FnOnce(&mut Self) -> Result<Vec<Done>, Error>) -> Result<(), Error> {
-        let began = self.clock.fetch_add(1, SeqCst);
-        let all = run(self)?;
-        let ended = self.clock.fetch_add(1, SeqCst);
-        let timed = all.into_iter().map(|done| Done { began, ended, ..done });
-        self.done.extend(timed);
-        Ok(())
-    }
-
-    fn transaction(&mut self) -> Result<(), Error> {
-        let (keys, ranges) = (self.random.keys(3), self.random.below(8));
-        let ranges = if self.random.below(3) == 0 { ranges } else { 0 };
-        let writes = if self.random.below(4) == 0 {
-            0
-        } else {
-            1 + self.random.below(2)
-        };
-        let skipped = self.random.below(8) as usize;
-        let retry = Retry::new().tries(20);
-        self.timed(|client| {
-            let maps = client.maps;
-            let versions: Vec<_> = (0..writes).map(|_| client.new_version()).collect();
-            let done = client.db.transact_with(&retry, |tx| {
-                let mut done = Self::read(maps, tx, &keys, ranges)?;
-                let seen = Self::seen(&done);
-                for (&(key, replaced), &new) in
-                    seen.iter().cycle().skip(skipped).zip(&versions).take(seen.len())
-                {
-                    tx.upsert(&maps[key.0], [key.1], value(new))?;
-                    done.writes.push(Overwrite { key, replaced, new });
-                }
-                Ok::<_, Error>(done)
-            });
-            match done {
-                Ok(done) => Ok(vec![done]),
-                Err(Error::Conflict { .. }) => Ok(Vec::new()),
-                Err(error) => Err(error),
-            }
-        })
-    }
-
-    fn batch(&mut self) -> Result<(), Error> {
-        let keys = self.random.keys(4);
-        self.timed(|client| {
-            let (mut batch, mut done) = (client.db.batch(), Done::default());
-            for key in keys {
-                let map = &client.maps[key.0];
-                let found = map.get([key.1])?;
-                let new = client.new_version();
-                batch.expect(map, [key.1], found.as_ref());
-                batch.upsert(map, [key.1], value(new));
-                let replaced = version(found.as_deref());
-                done.writes.push(Overwrite { key, replaced, new });
-            }
-            Ok(batch.commit()?.then_some(done).into_iter().collect())
-        })
-    }
-
-    fn single_write(&mut self) -> Result<(), Error> {
-        let key = self.random.key();
-        self.timed(|client| {
-            let new = client.new_version();
-            let mut put = Put {
-                replaced: 0,
-                value: value(new),
-            };
-            client.maps[key.0].edit([key.1], &mut put)?;
-            Ok(vec![Done::default().wrote(key, put.replaced, new)])
-        })
-    }
-
-    fn several_writes(&mut self) -> Result<(), Error> {
-        let map = self.random.below(2) as usize;
-        let keys: Vec<_> = (0..2 + self.random.below(4))
-            .map(|_| self.random.key().1)
-            .collect();
-        self.timed(|client| {
-            let versions: Vec<_> = keys.iter().map(|_| client.new_version()).collect();
-            let put = |new: &Version| Put {
-                replaced: 0,
-                value: value(*new),
-            };
-            let mut puts = Puts(versions.iter().map(put).collect());
-            let bytes: Vec<&[u8]> = keys.iter().map(std::slice::from_ref).collect();
-            client.maps[map].index().write_many(&bytes, &mut puts);
-            let each = keys.iter().zip(&puts.0).zip(versions);
-            let writes = each.map(|((key, put), new)| Done::default().wrote((map, *key), put.replaced, new));
-            Ok(writes.collect())
-        })
-    }
-
-    fn snapshot(&mut self) -> Result<(), Error> {
-        self.timed(|client| {
-            let snapshot = client.db.snapshot()?;
-            let mut done = Done::default();
-            for (number, map) in client.maps.iter().enumerate() {
-                let view = snapshot.view(map)?;
-                for key in 0..KEYS {
-                    done.reads
-                        .push(((number, key), version(view.get([key])?.as_deref())));
-                }
-            }
-            Ok(vec![done])
-        })
-    }
-
-    fn run(mut self) -> Result<Vec<Done>, Error> {
-        for _ in 0..OPS {
-            match self.random.below(12) {
-                0..6 => self.transaction()?,
-                6 | 7 => self.batch()?,
-                8 | 9 => self.single_write()?,
-                10 => self.several_writes()?,
-                _ => self.snapshot()?,
-            }
-        }
-        Ok(self.done)
-    }
-}
-
-fn history(seed: u64) -> Result<Vec<Done>, Error> {
-    let kinds = [
-        IndexKind::Roart,
-        IndexKind::DpTree,
-        IndexKind::Part,
-        IndexKind::Wort,
-    ];
-    let kind = |bits: u64| kinds[(bits % 4) as usize];
-    let db = Db::anonymous()?;
-    let maps = [
-        db.map_with("one", kind(seed))?,
-        db.map_with("two", kind(seed >> 2))?,
-    ];
+/// Lets threads carry out operations, and returns these.
+fn run(db: &Db, maps: &[Form; MAPS], seed: u64, ops: u64) -> Result<Vec<Done>, Error> {
     let clock = AtomicU64::new(0);
-    let done = RefCell::new(Vec::new());
+    let mut done = Vec::new();
     std::thread::scope(|scope| {
+        let client = |thread| Client::new(db, maps, &clock, (seed, thread), Journal::default());
         let clients: Vec<_> = (0..THREADS)
             .map(|thread| {
-                let client = Client {
-                    db: &db,
-                    maps: &maps,
-                    clock: &clock,
-                    random: Random(seed ^ thread << 60),
-                    next: thread + 1,
-                    done: Vec::new(),
-                };
-                scope.spawn(move || client.run())
+                let client = client(thread);
+                scope.spawn(move || client.run(ops))
             })
             .collect();
         for client in clients {
-            done.borrow_mut().extend(client.join().expect("no panic")?);
+            done.extend(client.join().expect("no panic")?);
         }
         Ok::<_, Error>(())
     })?;
-    let check = db.check()?;
-    assert!(check.is_clean(), "seed {seed}: {check:?}");
-    Ok(done.into_inner())
+    Ok(done)
 }
 
-/// Set `WOLLEMI_SEED` to rerun one history.
+/// Runs and judges a history.
+fn judge(db: &Db, kinds: [IndexKind; MAPS], seed: u64, ops: u64) -> Result<(), Error> {
+    println!("seed {seed}: {kinds:?}");
+    let done = run(db, &maps(db, kinds)?, seed, ops)?;
+    let writes = done.iter().filter(|done| !done.writes.is_empty()).count();
+    assert!(writes as u64 > ops, "seed {seed}: only {writes} writes");
+    let all_writes = done.iter().flat_map(|done| &done.writes);
+    let removals = all_writes.filter(|write| write.new == ABSENT).count();
+    let ranges: usize = done.iter().map(|done| done.scans.len()).sum();
+    let enough = removals.min(ranges) as u64 * 4 > ops;
+    assert!(
+        enough,
+        "seed {seed}: only {removals} removals and {ranges} ranges"
+    );
+    if let Err(wrong) = check(&done) {
+        panic!("seed {seed}: {wrong}");
+    }
+    let check = db.check()?;
+    assert!(check.is_clean(), "seed {seed}: {check:?}");
+    Ok(())
+}
+
+/// Returns a random seed, or the one to rerun.
+fn seed() -> u64 {
+    let given = std::env::var("WOLLEMI_SEED");
+    let given = given.ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or_else(|| RandomState::new().build_hasher().finish())
+}
+
+/// Set `WOLLEMI_SEED` to rerun the histories of one seed.
 #[test]
 fn histories_are_strictly_serializable() -> Result<(), Error> {
-    let given = std::env::var("WOLLEMI_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seeds = match given {
-        Some(seed) => vec![seed],
-        None => (0..8)
-            .map(|_| RandomState::new().build_hasher().finish())
-            .collect(),
-    };
-    for seed in seeds {
-        println!("seed {seed}");
-        let done = history(seed)?;
-        let writes = done.iter().filter(|done| !done.writes.is_empty()).count();
-        assert!(writes as u64 > OPS, "seed {seed}: only {writes} writes");
-        if let Err(wrong) = check(&done) {
-            panic!("seed {seed}: {wrong}");
+    let seed = seed();
+    for kinds in groups(seed) {
+        for round in 0..2 {
+            judge(&Db::anonymous()?, kinds, seed ^ round, 1500)?;
         }
+    }
+    Ok(())
+}
+
+/// At level `disk`, writes wait for the log before others see them, or afterwards.
+#[test]
+fn histories_on_a_disk_are_strictly_serializable() -> Result<(), Error> {
+    let seed = seed();
+    let groups = groups(seed);
+    for (durability, ops) in [(Durability::Immediate, 150), (Durability::Eventual, 1000)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = Options::new().level(Level::Disk).durability(durability);
+        let db = options.max_size(1 << 30).open(folder.path().join("pool"))?;
+        let kinds = Random(seed ^ ops).pick(&groups);
+        judge(&db, kinds, seed, ops)?;
     }
     Ok(())
 }
