@@ -12,8 +12,10 @@
 //! | `seen`     | what a transaction has read and changed, and must see           |
 //! | `steps`    | the steps of a transaction                                      |
 //! | `client`   | a thread and its operations                                     |
+//! | `aim`      | kills amid a commit                                             |
 //! | `killed`   | histories that a kill ends                                      |
 
+mod aim;
 mod client;
 mod forms;
 mod journal;
@@ -29,7 +31,7 @@ use journal::Journal;
 use keys::Key;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::AtomicU64;
-use wollemi::{Db, Durability, Error, IndexKind, Level, Options};
+use wollemi::{Db, Durability, Error, IndexKind, Level, Media, Options};
 
 type Done = Committed<Key>;
 
@@ -72,7 +74,7 @@ fn groups(seed: u64) -> Vec<[IndexKind; MAPS]> {
 }
 
 /// Returns the maps of a history.
-fn maps(db: &Db, kinds: [IndexKind; MAPS]) -> Result<[Form; MAPS], Error> {
+fn maps<M: Media>(db: &Db<M>, kinds: [IndexKind; MAPS]) -> Result<[Form; MAPS], Error> {
     let map = |number: usize| db.map_with(&format!("map {number}"), kinds[number]);
     Ok([
         Form::Bytes(map(0)?),
@@ -136,7 +138,7 @@ fn histories_are_strictly_serializable() -> Result<(), Error> {
     let seed = seed();
     for kinds in groups(seed) {
         for round in 0..2 {
-            judge(&Db::anonymous()?, kinds, seed ^ round, 1500)?;
+            judge(&Db::anonymous()?, kinds, seed ^ round, 4000)?;
         }
     }
     Ok(())
@@ -147,7 +149,7 @@ fn histories_are_strictly_serializable() -> Result<(), Error> {
 fn histories_on_a_disk_are_strictly_serializable() -> Result<(), Error> {
     let seed = seed();
     let groups = groups(seed);
-    for (durability, ops) in [(Durability::Immediate, 150), (Durability::Eventual, 1000)] {
+    for (durability, ops) in [(Durability::Immediate, 200), (Durability::Eventual, 2000)] {
         let folder = tempfile::tempdir().expect("a folder");
         let options = Options::new().level(Level::Disk).durability(durability);
         let db = options.max_size(1 << 30).open(folder.path().join("pool"))?;

@@ -10,7 +10,7 @@ use index::conformance::serializability::{ABSENT, Overwrite, Version};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use wollemi::{Action, Db, Durability, Edit, Edits, Error, IndexError, Retry, Transaction};
+use wollemi::{Action, Db, Durability, Edit, Edits, Error, IndexError, Media, Retry, Transaction};
 
 pub const THREADS: u64 = 4;
 
@@ -75,9 +75,9 @@ impl Edits for Changes<'_> {
 }
 
 /// Runs a transaction without another attempt after a conflict.
-fn run_once(
-    mut tx: Transaction<'_>,
-    mut run: impl FnMut(&mut Transaction<'_>) -> Result<Seen, Stop>,
+fn run_once<M: Media>(
+    mut tx: Transaction<'_, M>,
+    mut run: impl FnMut(&mut Transaction<'_, M>) -> Result<Seen, Stop>,
 ) -> Result<Seen, Stop> {
     match run(&mut tx) {
         Ok(seen) => Ok(tx.commit().map(|()| seen)?),
@@ -89,8 +89,8 @@ fn run_once(
     }
 }
 
-pub struct Client<'h> {
-    db: &'h Db,
+pub struct Client<'h, M: Media> {
+    db: &'h Db<M>,
     maps: &'h [Form; MAPS],
     clock: &'h AtomicU64,
     random: Random,
@@ -98,14 +98,14 @@ pub struct Client<'h> {
     journal: RefCell<Journal>,
 }
 
-impl<'h> Client<'h> {
+impl<'h, M: Media> Client<'h, M> {
     pub fn new(
-        db: &'h Db,
+        db: &'h Db<M>,
         maps: &'h [Form; MAPS],
         clock: &'h AtomicU64,
         (seed, thread): (u64, u64),
         journal: Journal,
-    ) -> Client<'h> {
+    ) -> Client<'h, M> {
         Client {
             db,
             maps,
@@ -155,7 +155,7 @@ impl<'h> Client<'h> {
             journal,
             ..
         } = self;
-        let mut attempt = |tx: &mut Transaction<'_>| {
+        let mut attempt = |tx: &mut Transaction<'_, M>| {
             if is_immediate {
                 // Where the database's writes are durable eventually.
                 tx.set_durability(Durability::Immediate);

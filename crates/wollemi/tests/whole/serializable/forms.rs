@@ -3,7 +3,7 @@
 use super::keys::{Bounds, known};
 use index::conformance::serializability::{ABSENT, Version};
 use std::time::Duration;
-use wollemi::{Error, Expiring, Map, Transaction, WithLife};
+use wollemi::{Error, Expiring, Map, Media, Transaction, WithLife};
 
 /// A map, used through one of its forms in transactions, and by its bytes elsewhere.
 pub enum Form {
@@ -126,7 +126,7 @@ impl Form {
         }
     }
 
-    pub fn get_in(&self, tx: &Transaction<'_>, key: &[u8]) -> Result<Version, Error> {
+    pub fn get_in(&self, tx: &Transaction<'_, impl Media>, key: &[u8]) -> Result<Version, Error> {
         match self {
             Form::Bytes(map) => Ok(tx.get(map, key)?.map_or(ABSENT, |bytes| version(&bytes))),
             #[cfg(feature = "typed")]
@@ -135,7 +135,11 @@ impl Form {
         }
     }
 
-    pub fn multi_get_in(&self, tx: &Transaction<'_>, keys: &[&[u8]]) -> Result<Vec<Version>, Error> {
+    pub fn multi_get_in(
+        &self,
+        tx: &Transaction<'_, impl Media>,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Version>, Error> {
         let of_bytes = |found: Vec<Option<Vec<u8>>>| {
             let found = found.into_iter();
             found
@@ -155,7 +159,12 @@ impl Form {
         }
     }
 
-    pub fn upsert_in(&self, tx: &mut Transaction<'_>, key: &[u8], new: Version) -> Result<(), Error> {
+    pub fn upsert_in(
+        &self,
+        tx: &mut Transaction<'_, impl Media>,
+        key: &[u8],
+        new: Version,
+    ) -> Result<(), Error> {
         match self {
             Form::Bytes(map) => tx.upsert(map, key, value(new)),
             #[cfg(feature = "typed")]
@@ -164,7 +173,12 @@ impl Form {
         }
     }
 
-    pub fn insert_in(&self, tx: &mut Transaction<'_>, key: &[u8], new: Version) -> Result<bool, Error> {
+    pub fn insert_in(
+        &self,
+        tx: &mut Transaction<'_, impl Media>,
+        key: &[u8],
+        new: Version,
+    ) -> Result<bool, Error> {
         match self {
             Form::Bytes(map) => tx.insert(map, key, value(new)),
             #[cfg(feature = "typed")]
@@ -173,7 +187,12 @@ impl Form {
         }
     }
 
-    pub fn update_in(&self, tx: &mut Transaction<'_>, key: &[u8], new: Version) -> Result<bool, Error> {
+    pub fn update_in(
+        &self,
+        tx: &mut Transaction<'_, impl Media>,
+        key: &[u8],
+        new: Version,
+    ) -> Result<bool, Error> {
         match self {
             Form::Bytes(map) => tx.update(map, key, value(new)),
             #[cfg(feature = "typed")]
@@ -182,7 +201,7 @@ impl Form {
         }
     }
 
-    pub fn remove_in(&self, tx: &mut Transaction<'_>, key: &[u8]) -> Result<bool, Error> {
+    pub fn remove_in(&self, tx: &mut Transaction<'_, impl Media>, key: &[u8]) -> Result<bool, Error> {
         match self {
             Form::Bytes(map) => tx.remove(map, key),
             #[cfg(feature = "typed")]
@@ -192,7 +211,12 @@ impl Form {
     }
 
     /// Puts a version, or removes the key; returns the version before.
-    pub fn edit_in(&self, tx: &mut Transaction<'_>, key: &[u8], new: Version) -> Result<Version, Error> {
+    pub fn edit_in(
+        &self,
+        tx: &mut Transaction<'_, impl Media>,
+        key: &[u8],
+        new: Version,
+    ) -> Result<Version, Error> {
         let mut seen = ABSENT;
         let put = (new != ABSENT).then(|| value(new));
         match self {
@@ -219,7 +243,11 @@ impl Form {
         Ok(seen)
     }
 
-    pub fn range_in<'t>(&self, tx: &'t Transaction<'_>, bounds: Bounds) -> Result<Range<'t>, Error> {
+    pub fn range_in<'t>(
+        &self,
+        tx: &'t Transaction<'_, impl Media>,
+        bounds: Bounds,
+    ) -> Result<Range<'t>, Error> {
         Ok(match self {
             Form::Bytes(map) => Box::new(tx.range(map, bounds)?.map(entry)),
             #[cfg(feature = "typed")]
@@ -228,7 +256,11 @@ impl Form {
         })
     }
 
-    pub fn prefix_in<'t>(&self, tx: &'t Transaction<'_>, prefix: &[u8]) -> Result<Range<'t>, Error> {
+    pub fn prefix_in<'t>(
+        &self,
+        tx: &'t Transaction<'_, impl Media>,
+        prefix: &[u8],
+    ) -> Result<Range<'t>, Error> {
         Ok(match self {
             Form::Bytes(map) => Box::new(tx.prefix(map, prefix)?.map(entry)),
             #[cfg(feature = "typed")]
@@ -238,7 +270,7 @@ impl Form {
     }
 
     /// Removes and returns the first entry, or the last one.
-    pub fn pop_in(&self, tx: &mut Transaction<'_>, first: bool) -> Result<Option<Found>, Error> {
+    pub fn pop_in(&self, tx: &mut Transaction<'_, impl Media>, first: bool) -> Result<Option<Found>, Error> {
         match self {
             Form::Bytes(map) if first => tx.pop_first(map)?.map(|found| entry(Ok(found))),
             Form::Bytes(map) => tx.pop_last(map)?.map(|found| entry(Ok(found))),

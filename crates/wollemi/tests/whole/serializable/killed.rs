@@ -5,15 +5,19 @@
 //! history. Of the operations in flight at the kill each happened as a whole, before the opening, or not at all; what
 //! had returned has happened.
 //!
+//! Half of the kills come amid a commit ([`aim`](super::aim)).
+//!
 //! At level `disk` the machine also seems to have stopped: the pool is removed, so that the opening rebuilds it from
 //! the log. The page cache keeps what was not synced; the crash kit's disk loses it.
 
+use super::aim::{Aim, Trigger};
 use super::client::{Client, THREADS};
 use super::forms::Form;
 use super::journal::{Journal, read};
 use super::keys::{KEYS, Key};
 use super::{Done, MAPS, Random, groups, maps, seed};
 use index::conformance::serializability::{ABSENT, Version, check};
+use pmem::Watched;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -21,10 +25,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use wollemi::{Db, Durability, Error, IndexKind, Level, Options, RecoveryState};
+use wollemi::{Durability, Error, IndexKind, Level, Options, RecoveryState};
 
 const FOLDER: &str = "WOLLEMI_SERIALIZABLE_FOLDER";
 const SETUP: &str = "WOLLEMI_SERIALIZABLE_SETUP";
+const POOL: &str = "pool";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What the child and the parent must agree about.
@@ -33,23 +38,36 @@ struct Setup {
     level: Level,
     durability: Durability,
     seed: u64,
-    /// The place of the indexes among the groups that the seed says.
-    group: usize,
+    /// The number of the kill; each group of indexes that the seed says has its turn.
+    round: usize,
+    /// Where the child kills itself.
+    aim: Aim,
 }
 
 impl Setup {
-    fn open(self, folder: &Path) -> Result<Db, Error> {
+    fn options(self) -> Options {
         let options = Options::new().level(self.level).durability(self.durability);
-        options.max_size(1 << 30).open(folder.join("pool"))
+        options.max_size(1 << 30)
     }
 
     fn kinds(self) -> [IndexKind; MAPS] {
-        groups(self.seed)[self.group]
+        let groups = groups(self.seed);
+        groups[self.round % groups.len()]
+    }
+
+    /// Returns the seed of the operations.
+    fn random(self) -> u64 {
+        self.seed ^ self.round as u64
     }
 
     fn to_text(self) -> String {
         let is_eventual = self.durability == Durability::Eventual;
-        format!("{} {is_eventual} {} {}", self.level.name(), self.seed, self.group)
+        let Setup { seed, round, aim, .. } = self;
+        let Aim { commits, stores } = aim;
+        format!(
+            "{} {is_eventual} {seed} {round} {commits} {stores}",
+            self.level.name()
+        )
     }
 
     fn of_text(text: &str) -> Option<Setup> {
@@ -61,7 +79,11 @@ impl Setup {
                 false => Durability::Immediate,
             },
             seed: words.next()?.parse().ok()?,
-            group: words.next()?.parse().ok()?,
+            round: words.next()?.parse().ok()?,
+            aim: Aim {
+                commits: words.next()?.parse().ok()?,
+                stores: words.next()?.parse().ok()?,
+            },
         })
     }
 }
@@ -70,7 +92,7 @@ fn journal(folder: &Path, thread: u64) -> PathBuf {
     folder.join(format!("journal {thread}"))
 }
 
-/// Carries out operations until it is killed. As a test of its own it does nothing.
+/// Carries out operations until it kills itself or is killed. As a test of its own it does nothing.
 #[test]
 fn child() -> Result<(), Error> {
     let (Ok(folder), Ok(setup)) = (std::env::var(FOLDER), std::env::var(SETUP)) else {
@@ -78,7 +100,8 @@ fn child() -> Result<(), Error> {
     };
     let folder = Path::new(&folder);
     let setup = Setup::of_text(&setup).expect("a setup");
-    let db = setup.open(folder)?;
+    let media = Watched::machine(Trigger::new(setup.aim));
+    let db = setup.options().open_on(folder.join(POOL), media)?;
     let maps = maps(&db, setup.kinds())?;
     let clock = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -88,7 +111,7 @@ fn child() -> Result<(), Error> {
                 file: Some(file),
                 ..Journal::default()
             };
-            let client = Client::new(&db, &maps, &clock, (setup.seed, thread), journal);
+            let client = Client::new(&db, &maps, &clock, (setup.random(), thread), journal);
             scope.spawn(move || client.run(u64::MAX).expect("no error"));
         }
         // A parent that fails does not kill its child.
@@ -101,7 +124,11 @@ fn child() -> Result<(), Error> {
 struct Killed(Child);
 
 impl Killed {
-    fn kill(&mut self) {
+    fn has_ended(&mut self) -> bool {
+        self.0.try_wait().expect("a child").is_some()
+    }
+
+    fn kill(mut self) {
         self.0.kill().expect("SIGKILL");
         let status = self.0.wait().expect("a child");
         assert_eq!(status.signal(), Some(9), "the child ended by itself: {status}");
@@ -115,8 +142,8 @@ impl Drop for Killed {
     }
 }
 
-/// Runs a child, and kills it a while after all of its threads have begun.
-fn run_and_kill(folder: &Path, setup: Setup, after: Duration) {
+/// Runs a child until it kills itself, or kills it a while after all of its threads have begun.
+fn run_and_kill(folder: &Path, setup: Setup, after: Option<Duration>) {
     let child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "serializable::killed::child"])
         .env(FOLDER, folder)
@@ -126,11 +153,11 @@ fn run_and_kill(folder: &Path, setup: Setup, after: Duration) {
     let mut child = Killed(child.expect("this program starts"));
     let start = Instant::now();
     let has_begun = |thread| fs::metadata(journal(folder, thread)).is_ok_and(|file| file.len() > 0);
-    while !(0..THREADS).all(has_begun) {
-        assert!(start.elapsed() < PATIENCE, "the child does not begin");
+    while !child.has_ended() && (after.is_none() || !(0..THREADS).all(has_begun)) {
+        assert!(start.elapsed() < PATIENCE, "the child does not come to its end");
         std::thread::sleep(Duration::from_millis(1));
     }
-    std::thread::sleep(after);
+    std::thread::sleep(after.unwrap_or_default());
     child.kill();
 }
 
@@ -138,7 +165,8 @@ fn run_and_kill(folder: &Path, setup: Setup, after: Duration) {
 fn recorded(folder: &Path) -> (Vec<Done>, Vec<Done>) {
     let (mut ended, mut in_flight) = (Vec::new(), Vec::new());
     for thread in 0..THREADS {
-        let text = fs::read_to_string(journal(folder, thread)).expect("a journal");
+        // A child may kill itself before all of its threads have begun.
+        let text = fs::read_to_string(journal(folder, thread)).unwrap_or_default();
         let (done, pending) = read(&text);
         ended.extend(done);
         in_flight.extend(pending.into_iter().filter(|done| !done.writes.is_empty()));
@@ -148,7 +176,7 @@ fn recorded(folder: &Path) -> (Vec<Done>, Vec<Done>) {
 
 /// Continues a history after a kill with other threads, and then with a read of all keys.
 fn continued(folder: &Path, setup: Setup, clock: u64) -> Result<Vec<Done>, Error> {
-    let db = setup.open(folder)?;
+    let db = setup.options().open(folder.join(POOL))?;
     assert_eq!(db.level(), setup.level);
     let maps = maps(&db, setup.kinds())?;
     let clock = AtomicU64::new(clock);
@@ -156,7 +184,7 @@ fn continued(folder: &Path, setup: Setup, clock: u64) -> Result<Vec<Done>, Error
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..THREADS)
             .map(|thread| {
-                let client = Client::new(&db, &maps, &clock, (!setup.seed, thread), Journal::default());
+                let client = Client::new(&db, &maps, &clock, (!setup.random(), thread), Journal::default());
                 scope.spawn(move || client.run(20))
             })
             .collect();
@@ -225,7 +253,7 @@ fn check_some(history: &[Done], in_flight: &[Done]) -> Result<(), String> {
 }
 
 /// Runs a history that a kill ends, and returns how many operations had ended.
-fn history(setup: Setup, after: Duration, machine_stops: bool) -> Result<usize, Error> {
+fn history(setup: Setup, after: Option<Duration>, machine_stops: bool) -> Result<usize, Error> {
     println!("{} {:?}: killed after {after:?}", setup.to_text(), setup.kinds());
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
@@ -235,7 +263,7 @@ fn history(setup: Setup, after: Duration, machine_stops: bool) -> Result<usize, 
     let begun = in_flight.iter().map(|done| done.began).max().unwrap_or(0);
     let killed = last.max(begun) + 1;
     if machine_stops {
-        fs::remove_file(folder.join("pool")).expect("removed");
+        fs::remove_file(folder.join(POOL)).expect("removed");
     }
     let in_flight: Vec<_> = in_flight
         .into_iter()
@@ -257,29 +285,31 @@ fn history(setup: Setup, after: Duration, machine_stops: bool) -> Result<usize, 
 fn histories(level: Level, durabilities: &[Durability], rounds: usize) -> Result<(), Error> {
     let seed = seed();
     let mut random = Random(seed);
-    let (groups, mut operations) = (groups(seed).len(), 0);
+    let mut operations = 0;
     for round in 0..rounds {
+        let after = Duration::from_micros(random.below(50_000));
+        let after = random.one_in(2).then_some(after);
         let setup = Setup {
             level,
             durability: random.pick(durabilities),
             seed,
-            group: round % groups,
+            round,
+            aim: after.map_or_else(|| Aim::random(&mut random), |_| Aim::NOWHERE),
         };
         let is_durable = level == Level::Disk && setup.durability == Durability::Immediate;
-        let after = Duration::from_micros(random.below(60_000));
         operations += history(setup, after, is_durable && random.one_in(2))?;
     }
     println!("{operations} operations had ended");
-    assert!(operations > 20 * rounds, "only {operations} operations");
+    assert!(operations > 10 * rounds, "only {operations} operations");
     Ok(())
 }
 
 #[test]
 fn killed_histories_are_strictly_serializable() -> Result<(), Error> {
-    histories(Level::Process, &[Durability::Immediate], 12)
+    histories(Level::Process, &[Durability::Immediate], 16)
 }
 
 #[test]
 fn killed_histories_on_a_disk_are_strictly_serializable() -> Result<(), Error> {
-    histories(Level::Disk, &[Durability::Immediate, Durability::Eventual], 8)
+    histories(Level::Disk, &[Durability::Immediate, Durability::Eventual], 10)
 }

@@ -7,7 +7,7 @@ use super::seen::Seen;
 use super::{MAPS, Random};
 use index::conformance::serializability::ABSENT;
 use std::ops::Bound::{Included, Unbounded};
-use wollemi::{Error, Transaction};
+use wollemi::{Error, Media, Transaction};
 
 /// Why a transaction's closure has ended early.
 pub enum Stop {
@@ -23,18 +23,22 @@ impl From<Error> for Stop {
 }
 
 /// A running transaction.
-pub struct Steps<'r, 't, 'd> {
+pub struct Steps<'r, 't, 'd, M: Media> {
     pub maps: &'r [Form; MAPS],
-    pub tx: &'t mut Transaction<'d>,
+    pub tx: &'t mut Transaction<'d, M>,
     pub random: &'r mut Random,
     pub versions: &'r mut Versions,
     pub seen: Seen,
 }
 
-impl Steps<'_, '_, '_> {
+impl<M: Media> Steps<'_, '_, '_, M> {
     /// Makes some steps, without changes if it only reads.
     pub fn run(mut self, only_reads: bool) -> Result<Seen, Stop> {
         for _ in 0..1 + self.random.below(5) {
+            // So that others come in between, on a machine with few processors, too.
+            if self.random.one_in(8) {
+                std::thread::yield_now();
+            }
             match self.random.below(if only_reads { 8 } else { 16 }) {
                 0..3 => self.get()?,
                 3 => self.multi_get()?,
@@ -145,7 +149,7 @@ impl Steps<'_, '_, '_> {
     /// Returns a key whose version it mostly knows.
     fn known_key(&mut self) -> Result<Key, Stop> {
         let key = self.key();
-        if self.seen.now(key).is_none() && !self.random.one_in(4) {
+        if self.seen.now(key).is_none() && self.random.one_in(2) {
             self.get_key(key)?;
         }
         Ok(key)
