@@ -7,8 +7,9 @@
 //!
 //! Half of the kills come amid a commit ([`aim`](super::aim)).
 //!
-//! At level `disk` the machine also seems to have stopped: the pool is removed, so that the opening rebuilds it from
-//! the log. The page cache keeps what was not synced; the crash kit's disk loses it.
+//! At level `disk`, with immediate durability, the machine also seems to have stopped at half of the kills: the pool is
+//! removed, so that the opening rebuilds it from the log. The page cache keeps what was not synced; the crash kit's disk
+//! loses it.
 
 use super::aim::{Aim, Trigger};
 use super::client::{Client, THREADS};
