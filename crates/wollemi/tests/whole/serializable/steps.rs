@@ -12,7 +12,7 @@ use wollemi::{Error, Media, Transaction};
 /// Why a transaction's closure has ended early.
 pub enum Stop {
     /// It has changed a key whose version it does not know, so that a history could not tell what it replaced.
-    Abandoned(Seen),
+    Abandoned(Box<Seen>),
     Failed(Error),
 }
 
@@ -158,7 +158,7 @@ impl<M: Media> Steps<'_, '_, '_, M> {
     /// Notes a change of a key if it is present.
     fn changed(&mut self, key: Key, was_present: bool, new: u64) -> Result<(), Stop> {
         if was_present && self.seen.now(key).is_none() {
-            return Err(Stop::Abandoned(std::mem::take(&mut self.seen)));
+            return Err(Stop::Abandoned(Box::new(std::mem::take(&mut self.seen))));
         }
         self.seen.found(key, was_present);
         if was_present {
