@@ -2,7 +2,6 @@
 
 use crate::base::Base;
 use crate::base::leaf::LeafRef;
-use crate::base::slots::has;
 use crate::buffer::Buffer;
 use crate::key::MarkedPair;
 use crate::log::lock_via_media;
@@ -123,13 +122,12 @@ impl<M: Media> TreeState<M> {
         let (heap, media) = (&self.heap, self.heap.media());
         let place = leaf.offset.get();
         let live = leaf.bitmap(version, media);
-        let mut order = leaf.order(version, media);
-        order.retain(|&slot| has(&live, slot.into()));
+        let order = leaf.order(version, &live, media);
         if order.len() != live.iter().map(|word| word.count_ones() as usize).sum::<usize>() {
             report(faults, place, "the order of a leaf does not name its slots");
         }
         let passed = leaf.passed(media);
-        for &slot in &order {
+        for &slot in &*order {
             let slot = usize::from(slot);
             let entry = leaf.entry(slot, media);
             if let Some(last) = last

@@ -2,8 +2,10 @@
 
 pub(crate) use index::codec::{SearchKey, in_place};
 
+use heap::Access;
 use index::Direction;
-use index::codec::PairWords;
+use index::codec::{PairWords, checksum};
+use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::Deref;
 
@@ -20,6 +22,17 @@ impl Deref for MarkedPair {
     #[inline]
     fn deref(&self) -> &PairWords {
         &self.pair
+    }
+}
+
+impl MarkedPair {
+    /// The hash of the key.
+    #[inline]
+    pub(crate) fn hash<M: Media>(&self, heap: &Access<M>) -> Result<u64, Fault> {
+        match self.link.is_null() {
+            true => Ok(checksum(&self.prefix.to_be_bytes())),
+            false => Ok(self.key(heap, &mut [0; 8])?.hash()),
+        }
     }
 }
 

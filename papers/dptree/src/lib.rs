@@ -38,6 +38,7 @@
 //! | `merge` | planning, writing, commit, collection |
 //! | `tree`, `gate`, `worker` | front, middle and base together; excluding writers while these change; merging |
 //! | `read`, `write`, `scan` | the operations |
+//! | `search` | searches among sorted keys |
 //! | `bulk` | building a tree from sorted pairs |
 //! | `trace`, `check`, `stats` | live objects; faults; statistics |
 //!
@@ -56,6 +57,7 @@ mod options;
 mod read;
 mod root;
 mod scan;
+mod search;
 mod stats;
 mod trace;
 mod tree;

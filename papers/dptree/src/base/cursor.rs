@@ -5,7 +5,7 @@
 
 use super::Base;
 use super::leaf::LeafRef;
-use super::slots::{GROUP, GROUPS, has};
+use super::slots::{GROUP, GROUPS};
 use crate::key::{MarkedPair, SearchKey, in_direction};
 use heap::{Access, Error};
 use index::Direction;
@@ -177,13 +177,9 @@ impl<'t, 'g> Cursor<'t, 'g> {
         };
         let version = self.base.state.version;
         let live = leaf.bitmap(version, heap.media());
-        (self.count, self.read) = (0, 0);
-        leaf.each_in_order(version, heap.media(), |slot| {
-            if has(&live, slot.into()) && self.count < self.slots.len() {
-                self.slots[self.count] = slot;
-                self.count += 1;
-            }
-        });
+        let order = leaf.order(version, &live, heap.media());
+        (self.count, self.read) = (order.len(), 0);
+        self.slots[..order.len()].copy_from_slice(&order);
         self.next_leaf = match self.direction {
             Direction::Forward => Some(i + 1),
             Direction::Reverse => {

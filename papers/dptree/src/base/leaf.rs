@@ -30,7 +30,7 @@
 //!    has read; and the first thread to touch a leaf in a generation persists changes that a killed process may have
 //!    left.
 
-use super::slots::{Bits, GROUP, GROUPS, home, passed_by, print, slots_of};
+use super::slots::{Bits, GROUP, GROUPS, equal_bytes, has, home, passed_by, print, slots_of};
 use crate::key::{MarkedPair, SearchKey};
 use crate::options::Probing;
 use crate::root::tag;
@@ -42,7 +42,7 @@ use pmem::{
 };
 use std::cmp::Ordering;
 use std::mem::offset_of;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 persistent! {
     #[derive(Debug)]
@@ -69,7 +69,19 @@ persistent! {
         pub(crate) prefix: PWord,
         pub(crate) value: PEither,
     }
+
+    /// A whole leaf of the largest capacity.
+    #[derive(Debug)]
+    struct Largest [size: 192 + 19 * LARGEST, align: 64] {
+        head: Head,
+        prints: [VWord; LARGEST / 8],
+        orders: [[VWord; LARGEST / 8]; 2],
+        slots: [Pair; LARGEST],
+    }
 }
+
+/// The largest capacity, which is the usual one.
+const LARGEST: usize = GROUP * GROUPS;
 
 const HEAD: usize = size_of::<Head>();
 const PAIR: usize = size_of::<Pair>();
@@ -95,6 +107,36 @@ pub(crate) fn prefetch<M: Media>(heap: &Access<M>, link: Link, capacity: usize, 
     pmem::prefetch(start.wrapping_add(HEAD + home(hash, capacity / GROUP) * GROUP));
 }
 
+/// Slots in the order of their keys.
+#[derive(Debug)]
+pub(crate) struct Order {
+    slots: [u8; GROUP * GROUPS],
+    len: usize,
+}
+
+impl Order {
+    pub(crate) fn new() -> Order {
+        Order {
+            slots: [0; GROUP * GROUPS],
+            len: 0,
+        }
+    }
+
+    /// Adds a slot; a leaf has no more than there is room for.
+    #[inline]
+    pub(crate) fn push(&mut self, slot: u8) {
+        self.slots[self.len] = slot;
+        self.len += 1;
+    }
+}
+
+impl Deref for Order {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.slots[..self.len]
+    }
+}
+
 /// A reference to a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafRef<'g> {
@@ -107,6 +149,7 @@ pub(crate) struct LeafRef<'g> {
 
 impl<'g> LeafRef<'g> {
     /// The leaf at `link`, with the capacity that it states.
+    #[inline]
     pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<LeafRef<'g>, Error> {
         let offset = link.offset().ok_or(Fault {
             what: "null leaf",
@@ -120,6 +163,17 @@ impl<'g> LeafRef<'g> {
         let capacity = head.capacity.load(heap.media()) as usize;
         if !(GROUP..=GROUP * GROUPS).contains(&capacity) || !capacity.is_multiple_of(GROUP) {
             return Err(fault.into());
+        }
+        if capacity == LARGEST {
+            // It is checked at once that all of it lies in the pool.
+            let leaf: &Largest = heap.at(offset)?;
+            return Ok(LeafRef {
+                head: &leaf.head,
+                prints: &leaf.prints,
+                orders: [&leaf.orders[0], &leaf.orders[1]],
+                slots: &leaf.slots,
+                offset,
+            });
         }
         let place = |bytes: usize| Offset::new(offset.get() + bytes as u64).ok_or(fault);
         let volatile: &[VWord] = heap.slice(place(HEAD)?, 3 * capacity / 8)?;
@@ -243,6 +297,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// The slot of the key, among those that count in `version`, and its pair. The leaf must be current.
+    #[inline]
     pub(crate) fn find<M: Media>(
         &self,
         heap: &Access<M>,
@@ -280,18 +335,28 @@ impl<'g> LeafRef<'g> {
     }
 
     /// A bit for each slot of the group whose fingerprint is `print`.
+    #[inline]
     fn alike<M: Media>(&self, group: usize, print: u8, media: &M) -> u64 {
-        const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-        let wanted = u64::from(print) * 0x0101_0101_0101_0101;
-        let words = &self.prints[group * (GROUP / 8)..][..GROUP / 8];
-        let mut mask = 0;
-        for (i, word) in words.iter().enumerate() {
-            let differs = word.load(media) ^ wanted;
-            // 0x80 in each byte that is zero, exactly.
-            let zero = !(((differs & LOW) + LOW) | differs | LOW);
-            mask |= ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+        match self.prints.as_chunks::<{ GROUP / 8 }>().0.get(group) {
+            Some(line) => equal_bytes(std::array::from_fn(|i| line[i].load(media)), print),
+            None => 0,
         }
-        mask
+    }
+
+    /// Prefetches the pairs that may have a key of this hash, by their fingerprints in its group.
+    #[inline]
+    pub(crate) fn prefetch_alike<M: Media>(&self, hash: u64, media: &M) {
+        let group = home(hash, self.groups());
+        let mut alike = self.alike(group, print(hash), media);
+        while alike != 0 {
+            pmem::prefetch(&self.slots[group * GROUP + alike.trailing_zeros() as usize]);
+            alike &= alike - 1;
+        }
+    }
+
+    /// Prefetches all that a merge reads.
+    pub(crate) fn prefetch_all(&self) {
+        pmem::prefetch_range(self.head, extent(self.capacity()));
     }
 
     /// The fingerprint of a slot.
@@ -316,25 +381,28 @@ impl<'g> LeafRef<'g> {
         self.head.passed.store(passed, media);
     }
 
-    /// The slots in the order of their keys, some of which may have been removed in place since.
-    pub(crate) fn order<M: Media>(&self, version: usize, media: &M) -> Vec<u8> {
-        let mut order = Vec::with_capacity(self.capacity());
-        self.each_in_order(version, media, |slot| order.push(slot));
-        order
+    /// Stores the fingerprints of all slots.
+    pub(super) fn set_prints<M: Media>(&self, prints: &[u8], media: &M) {
+        for (word, bytes) in self.prints.iter().zip(prints.as_chunks().0) {
+            word.store(u64::from_le_bytes(*bytes), media);
+        }
     }
 
-    /// Calls `each` with the slots in that order.
-    #[inline]
-    pub(crate) fn each_in_order<M: Media>(&self, version: usize, media: &M, mut each: impl FnMut(u8)) {
+    /// Those of the `live` slots that were not removed in place before the call, in the order of their keys.
+    pub(crate) fn order<M: Media>(&self, version: usize, live: &Bits, media: &M) -> Order {
         let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;
-        for (i, word) in self.orders[version].iter().take(len.div_ceil(8)).enumerate() {
+        let mut order = Order::new();
+        let words = self.orders[version].iter().take(len.div_ceil(8));
+        for (i, word) in words.enumerate() {
             let slots = word.load(media).to_le_bytes();
-            // Volatile words may contain anything: numbers that are not slots are left out.
-            let slots = slots.into_iter().take(len - i * 8);
-            slots
-                .filter(|&slot| usize::from(slot) < self.capacity())
-                .for_each(&mut each);
+            // Volatile words may contain anything: numbers that are not slots are not live.
+            for &slot in &slots[..8.min(len - i * 8)] {
+                // At most as many slots as the leaf has come before this one.
+                order.slots[order.len % (GROUP * GROUPS)] = slot;
+                order.len += usize::from(has(live, slot.into()));
+            }
         }
+        order
     }
 
     pub(crate) fn set_order<M: Media>(&self, version: usize, order: &[u8], media: &M) {
@@ -509,7 +577,11 @@ impl Head {
 
 /// Writes a new leaf's pairs, ascending by slot, into the bytes after its head; returns the written parts of the
 /// leaf: its head, and the lines of the pairs.
-pub(crate) fn fill(tail: &mut [u8], capacity: usize, pairs: &[(usize, MarkedPair)]) -> Vec<Range<usize>> {
+pub(crate) fn fill(
+    tail: &mut [u8],
+    capacity: usize,
+    pairs: impl Iterator<Item = (usize, MarkedPair)>,
+) -> Vec<Range<usize>> {
     let slots = &mut tail[3 * capacity..];
     let mut parts: Vec<Range<usize>> = std::iter::once(0..HEAD).collect();
     for (slot, entry) in pairs {

@@ -1,7 +1,7 @@
 //! New leaves, with pairs in ascending order.
 
 use super::leaf::{self, Head, LeafRef};
-use super::slots::{Bits, GROUP, GROUPS, Places, print, set};
+use super::slots::{Bits, GROUP, GROUPS, Places, print, set, slots_of};
 use crate::key::MarkedPair;
 use crate::root::tag;
 use heap::{Access, Error};
@@ -15,7 +15,7 @@ pub(crate) struct NewLeaf {
     pub(crate) last: usize,
     passed: u64,
     order: Vec<u8>,
-    prints: Vec<(usize, u8)>,
+    prints: [u8; GROUP * GROUPS],
 }
 
 /// Makes a leaf in which only `version` counts, before the leaf `next`; its lines join the batch.
@@ -35,12 +35,13 @@ pub(crate) fn draft<'e, 'h, M: Media>(
         last: 0,
         passed: 0,
         order: Vec::with_capacity(entries.len()),
-        prints: Vec::with_capacity(entries.len()),
+        prints: [0; GROUP * GROUPS],
     };
     let mut records = [0; GROUPS];
-    let mut pairs: Vec<(usize, MarkedPair)> = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let hash = entry.key(heap, &mut [0; 8])?.hash();
+    // The number of the entry in each slot.
+    let mut numbers = [0; GROUP * GROUPS];
+    for (number, entry) in entries.iter().enumerate() {
+        let hash = entry.hash(heap)?;
         let slot = places.take(hash).ok_or(Fault {
             what: "pairs of a new leaf",
             offset: 0,
@@ -50,10 +51,9 @@ pub(crate) fn draft<'e, 'h, M: Media>(
             set(&mut records, slot);
         }
         made.order.push(slot as u8);
-        made.prints.push((slot, print(hash)));
-        pairs.push((slot, *entry));
+        made.prints[slot] = print(hash);
+        numbers[slot] = number as u8;
     }
-    pairs.sort_unstable_by_key(|&(slot, _)| slot);
     made.last = made.order.last().map_or(0, |&slot| usize::from(slot));
     made.passed = places.passed;
     let head = Head::new(
@@ -63,7 +63,8 @@ pub(crate) fn draft<'e, 'h, M: Media>(
         (made.bits, records, made.last),
     );
     let mut draft = heap.draft(head, leaf::tail(capacity), batch)?;
-    let parts = leaf::fill(draft.tail_mut(), capacity, &pairs);
+    let pairs = slots_of(made.bits).map(|slot| (slot, entries[usize::from(numbers[slot])]));
+    let parts = leaf::fill(draft.tail_mut(), capacity, pairs);
     if let Some(next) = next.take() {
         draft.adopt(|head| head.next_mut(version), next, tag::LEAF[version]);
     }
@@ -81,9 +82,7 @@ impl NewLeaf {
         let media = heap.media();
         let leaf = LeafRef::at(heap, link)?;
         leaf.set_passed(self.passed, media);
-        for &(slot, print) in &self.prints {
-            leaf.set_print(slot, print, media);
-        }
+        leaf.set_prints(&self.prints, media);
         leaf.set_order(version, &self.order, media);
         Ok(())
     }

@@ -7,6 +7,8 @@
 //! I1 `nodes[0]`, if there is one, holds all keys; a child holds those with its byte.
 //! I2 A key's *word* is its first eight bytes as a number, padded with zeros; so words ascend with the keys.
 
+use crate::search::partition;
+
 /// Maximum number of keys that are searched without a node.
 const MAX_WITHOUT_NODE: usize = 8;
 
@@ -17,6 +19,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Router {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// The keys' words, and some more, so that a search can always load as many.
     words: Vec<u64>,
     nodes: Vec<Node>,
 }
@@ -28,9 +31,15 @@ struct Node {
     high: u32,
     /// All of the node's keys share this many bytes.
     depth: u32,
-    /// For each byte, the first key that has that byte or a greater one at `depth`.
-    starts: Box<[u32; 257]>,
-    children: Box<[u32; 256]>,
+    branches: Box<[Branch; 257]>,
+}
+
+/// What a node knows of a byte. (Side by side: a search reads one line.)
+#[derive(Clone, Copy, Debug)]
+struct Branch {
+    /// The first key that has that byte or a greater one at the node's depth.
+    start: u32,
+    child: u32,
 }
 
 impl Router {
@@ -42,6 +51,7 @@ impl Router {
             router.ends.push(router.bytes.len());
             router.words.push(word(key.as_ref()));
         }
+        router.words.extend([0; MAX_WITHOUT_NODE]);
         if keys.len() > MAX_WITHOUT_NODE {
             router.add_node(0, keys.len(), 0);
         }
@@ -66,33 +76,37 @@ impl Router {
             .zip(&last[depth..])
             .take_while(|(a, b)| a == b);
         let depth = depth + shared.count();
-        let mut starts = Box::new([high as u32; 257]);
+        let none = Branch {
+            start: high as u32,
+            child: NONE,
+        };
+        let mut branches = Box::new([none; 257]);
         let mut at = low;
         for byte in 0..256 {
             while at < high && self.key(at).get(depth).is_none_or(|&own| usize::from(own) < byte) {
                 at += 1;
             }
-            starts[byte] = at as u32;
+            branches[byte].start = at as u32;
         }
         let number = self.nodes.len();
         self.nodes.push(Node {
             low: low as u32,
             high: high as u32,
             depth: depth as u32,
-            starts,
-            children: Box::new([NONE; 256]),
+            branches,
         });
         for byte in 0..256 {
-            let [from, to] = [0, 1].map(|i| self.nodes[number].starts[byte + i] as usize);
+            let [from, to] = [0, 1].map(|i| self.nodes[number].branches[byte + i].start as usize);
             // In a damaged pool keys may be in any order, and then share fewer bytes than the first and the last do.
             if to - from > MAX_WITHOUT_NODE && (from, to) != (low, high) {
-                self.nodes[number].children[byte] = self.add_node(from, to, depth + 1);
+                self.nodes[number].branches[byte].child = self.add_node(from, to, depth + 1);
             }
         }
         number as u32
     }
 
     /// The number of keys that are less than `key`: the index of the first that is not.
+    #[inline]
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
         let mut at = 0;
         // Number of leading bytes of the key that are known to equal those of the keys below the node.
@@ -115,18 +129,28 @@ impl Router {
             };
             let byte = usize::from(byte);
             known = depth + 1;
-            at = match node.children[byte] {
+            let [branch, next] = [node.branches[byte], node.branches[byte + 1]];
+            at = match branch.child {
                 NONE => {
-                    (low, high) = (node.starts[byte] as usize, node.starts[byte + 1] as usize);
+                    (low, high) = (branch.start as usize, next.start as usize);
                     break;
                 }
                 child => child as usize,
             };
         }
         let own = word(key);
+        let count = high.saturating_sub(low);
+        low += match self.words.get(low..).and_then(<[u64]>::first_chunk) {
+            Some::<&[u64; MAX_WITHOUT_NODE]>(words) if count <= MAX_WITHOUT_NODE => {
+                partition::<MAX_WITHOUT_NODE>(count, |i| words[i] < own)
+            }
+            _ => {
+                let words = self.words.get(low..high).unwrap_or_default();
+                words.partition_point(|word| *word < own)
+            }
+        };
         let words = self.words.get(low..high).unwrap_or_default();
-        low += words.iter().filter(|word| **word < own).count();
-        let mut size = words.iter().filter(|word| **word == own).count();
+        let mut size = words.iter().take_while(|word| **word == own).count();
         while size > 0 {
             let half = size / 2;
             if self.key(low + half) < key {

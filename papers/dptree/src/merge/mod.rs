@@ -28,7 +28,7 @@ use crate::base::leaf::LeafRef;
 use crate::base::slots::GROUPS;
 use crate::base::{Base, Router};
 use crate::buffer::Buffer;
-use crate::key::MarkedPair;
+use crate::key::{MarkedPair, SearchKey};
 use crate::log::{lock, lock_via_media};
 use crate::root::{Root, State, tag};
 use crate::stats::Phase;
@@ -37,6 +37,7 @@ use heap::{Error, TracePause};
 use index::Direction;
 use plan::{Fill, Plan};
 use pmem::{Link, Media, Purpose, persist_scope};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -233,7 +234,9 @@ impl<M: Media> TreeState<M> {
             Some(last) => base.end(last),
             None => Bound::Unbounded,
         };
-        let entries = self.entries_between(middle, start, end)?;
+        // As many as there are on average, and a quarter more.
+        let room = middle.size() * range.len().max(1) / base.leaves.len().max(1) * 5 / 4;
+        let entries = self.entries_between(middle, start, end, room)?;
         let fill = Fill {
             capacity,
             filled: ((capacity as f64 * self.options.fill_rate) as usize).max(1),
@@ -250,12 +253,17 @@ impl<M: Media> TreeState<M> {
         buffer: &Buffer,
         start: Bound<Vec<u8>>,
         end: Bound<&[u8]>,
+        room: usize,
     ) -> Result<Vec<MarkedPair>, Error> {
-        let mut entries = Vec::new();
+        let mut entries = Vec::with_capacity(room);
         let mut cursor = buffer.tree.cursor(start, Direction::Forward);
+        let end = match end {
+            Bound::Included(end) => Some(SearchKey::new(end)),
+            _ => None,
+        };
         while let Some(entry) = cursor.peek(&self.heap)? {
-            if let Bound::Included(end) = end
-                && entry.key(&self.heap, &mut [0; 8])?.bytes > end
+            if let Some(end) = &end
+                && end.compare(&self.heap, entry.prefix, entry.link)? == Ordering::Less
             {
                 break;
             }

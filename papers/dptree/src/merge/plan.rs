@@ -9,8 +9,9 @@
 
 use crate::base::Base;
 use crate::base::leaf::LeafRef;
-use crate::base::slots::{Bits, GROUP, has, set};
+use crate::base::slots::{Bits, GROUP, GROUPS, count, set};
 use crate::key::{MarkedPair, SearchKey};
+use crate::search;
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
@@ -20,16 +21,16 @@ use std::ops::{Bound, Range};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
     /// A pair in a slot of an old leaf of the partition.
-    Old { leaf: usize, slot: u8 },
+    Old { leaf: u32, slot: u8 },
     /// One of the merged entries.
-    New(usize),
+    New(u32),
 }
 
 /// A leaf of the new version.
 #[derive(Debug)]
 pub(super) struct Piece {
     /// The old leaf that it keeps.
-    pub(super) keep: Option<usize>,
+    pub(super) keep: Option<u32>,
     pub(super) items: Vec<Item>,
 }
 
@@ -37,6 +38,8 @@ pub(super) struct Piece {
 pub(super) struct Old<'g> {
     pub(super) leaf: LeafRef<'g>,
     pub(super) link: Link,
+    /// Slots in use.
+    pub(super) live: Bits,
     /// Slots that may not be written to.
     pub(super) taken: Bits,
 }
@@ -78,6 +81,9 @@ impl<'g> Plan<'g> {
         let mut at = 0;
         let last = range.end;
         for i in range {
+            if let Some(&next) = base.leaves[..last].get(i + 1) {
+                LeafRef::at(heap, next)?.prefetch_all();
+            }
             let end = plan.end_of(heap, base, (i + 1 < last).then_some(i), at)?;
             plan.add_leaf(heap, base, i, at..end, fill)?;
             at = end;
@@ -85,7 +91,7 @@ impl<'g> Plan<'g> {
         if plan.old.is_empty() {
             // The base tree has no leaves: it has never had a pair, or has lost the last one.
             let items = (0..plan.entries.len()).filter(|&i| !plan.entries[i].removed);
-            let items: Vec<Item> = items.map(Item::New).collect();
+            let items: Vec<Item> = items.map(|i| Item::New(i as u32)).collect();
             let removed = plan.entries.iter().filter(|entry| entry.removed);
             plan.dead.extend(removed.map(|entry| entry.link));
             plan.divide(None, items, fill);
@@ -132,11 +138,15 @@ impl<'g> Plan<'g> {
         let live = leaf.bitmap(version, media);
         let mut taken = live;
         set(&mut taken, leaf.last(version, media)?);
-        let mut order = leaf.order(version, media);
-        order.retain(|&slot| has(&live, slot.into()));
+        let order = leaf.order(version, &live, media);
         check_ends(heap, base, i, &leaf, &order)?;
-        let number = self.old.len();
-        self.old.push(Old { leaf, link, taken });
+        let number = self.old.len() as u32;
+        self.old.push(Old {
+            leaf,
+            link,
+            live,
+            taken,
+        });
         let old = |slot: &u8| Item::Old {
             leaf: number,
             slot: *slot,
@@ -157,7 +167,7 @@ impl<'g> Plan<'g> {
                 self.dead.push(entry.link);
             } else {
                 media.comes_to("merge: upsert");
-                items.push(Item::New(at));
+                items.push(Item::New(at as u32));
             }
         }
         items.extend(rest.iter().map(old));
@@ -172,18 +182,17 @@ impl<'g> Plan<'g> {
     }
 
     /// Whether the leaf that a piece would keep has enough free slots for it.
-    fn fits(&self, keep: usize, items: &[Item]) -> bool {
+    fn fits(&self, keep: u32, items: &[Item]) -> bool {
         let foreign = items
             .iter()
             .filter(|item| !matches!(item, Item::Old { leaf, .. } if *leaf == keep));
-        let old = &self.old[keep];
-        let taken: usize = old.taken.iter().map(|word| word.count_ones() as usize).sum();
-        foreign.count() <= old.leaf.capacity() - taken
+        let old = &self.old[keep as usize];
+        foreign.count() <= old.leaf.capacity() - count(&old.taken)
     }
 
     /// Divides a run of pairs into pieces: one that keeps the old leaf, if the pairs fit there; otherwise as many as
     /// needed at the fill rate, the first of which keeps the leaf if it fits.
-    fn divide(&mut self, keep: Option<usize>, items: Vec<Item>, fill: Fill) {
+    fn divide(&mut self, keep: Option<u32>, items: Vec<Item>, fill: Fill) {
         if items.is_empty() {
             return;
         }
@@ -242,8 +251,8 @@ impl<'g> Plan<'g> {
     /// The entry of an item.
     pub(super) fn entry<M: Media>(&self, item: Item, media: &M) -> MarkedPair {
         match item {
-            Item::Old { leaf, slot } => self.old[leaf].leaf.entry(slot.into(), media),
-            Item::New(at) => self.entries[at],
+            Item::Old { leaf, slot } => self.old[leaf as usize].leaf.entry(slot.into(), media),
+            Item::New(at) => self.entries[at as usize],
         }
     }
 }
@@ -285,16 +294,22 @@ fn place<M: Media>(
     slots: &[u8],
     entry: &MarkedPair,
 ) -> Result<(usize, bool), Error> {
-    let (mut low, mut high) = (0, slots.len());
-    while low < high {
-        let middle = (low + high) / 2;
-        match entry.compare(heap, &leaf.entry(slots[middle].into(), heap.media()))? {
-            Ordering::Equal => return Ok((middle, true)),
-            Ordering::Less => high = middle,
-            Ordering::Greater => low = middle + 1,
-        }
-    }
-    Ok((low, false))
+    let media = heap.media();
+    let Some(last) = slots.len().checked_sub(1) else {
+        return Ok((0, false));
+    };
+    // Nothing is read of slots that are not in use.
+    let slot = |i: usize| usize::from(slots[i.min(last)]);
+    let found = search::position::<{ GROUP * GROUPS }, _>(
+        slots.len(),
+        entry.prefix,
+        |i| leaf.slots[slot(i)].prefix.load(media),
+        |i| entry.compare(heap, &leaf.entry(slot(i), media)),
+    )?;
+    Ok(match found {
+        Ok(at) => (at, true),
+        Err(at) => (at, false),
+    })
 }
 
 const _: () = assert!(GROUP == 64);

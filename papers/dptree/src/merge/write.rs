@@ -5,9 +5,11 @@
 //! wrote.
 
 use super::plan::{Item, Piece, Plan};
-use crate::base::leaf::LeafRef;
+use crate::base::leaf::{LeafRef, Order};
 use crate::base::new_leaf;
-use crate::base::slots::{Bits, GROUP, GROUPS, Places, clear, has, home, passed_by, print, set};
+use crate::base::slots::{
+    Bits, GROUP, GROUPS, Places, clear, count, has, home, passed_by, print, set, slots_of,
+};
 use crate::key::MarkedPair;
 use crate::root::tag;
 use heap::{Access, Error};
@@ -68,35 +70,49 @@ fn write_kept<'m, M: Media>(
     heap: &Access<M>,
     plan: &Plan<'m>,
     piece: &Piece,
-    keep: usize,
+    keep: u32,
     version: usize,
     batch: &PersistBatch<'_, 'm, M>,
 ) -> Result<Written, Error> {
     let media = heap.media();
-    let old = &plan.old[keep];
+    let old = &plan.old[keep as usize];
     let leaf = &old.leaf;
+    if piece.items.len() > leaf.capacity() {
+        return Err(full_leaf(leaf).into());
+    }
     let mut places = Places::new(old.taken, leaf.passed(media), leaf.groups());
-    let mut bits = [0; GROUPS];
-    let mut order = Vec::with_capacity(piece.items.len());
-    let mut added = Vec::new();
+    let mut order = Order::new();
+    let mut added = Vec::with_capacity(GROUP);
+    // The slots of those, and the number of each among them.
+    let (mut new, mut numbers) = ([0; GROUPS], [0; GROUP * GROUPS]);
     for &item in &piece.items {
         let slot = match item {
             Item::Old { leaf, slot } if leaf == keep => slot.into(),
             item => {
                 let entry = plan.entry(item, media);
-                let hash = entry.key(heap, &mut [0; 8])?.hash();
+                let hash = entry.hash(heap)?;
                 let slot = places.take(hash).ok_or(full_leaf(leaf))?;
-                added.push((slot, entry, print(hash)));
+                set(&mut new, slot);
+                numbers[slot] = added.len() as u8;
+                added.push((entry, print(hash)));
                 slot
             }
         };
-        set(&mut bits, slot);
         order.push(slot as u8);
     }
-    added.sort_unstable_by_key(|&(slot, ..)| slot);
+    let kept = match order.len() - added.len() == count(&old.live) {
+        true => old.live,
+        // Some of its pairs were removed, replaced, or are in another leaf now.
+        false => order.iter().fold([0; GROUPS], |mut bits, &slot| {
+            set(&mut bits, slot.into());
+            bits
+        }),
+    };
+    let bits = std::array::from_fn(|group| kept[group] | new[group]);
     let mut records = leaf.records(media);
     leaf.set_passed(places.passed, media);
-    for &(slot, entry, print) in &added {
+    for slot in slots_of(new) {
+        let (entry, print) = added[usize::from(numbers[slot])];
         let pair = &leaf.slots[slot];
         pair.prefix.store(entry.prefix, batch);
         if entry.link.is_null() {
