@@ -17,7 +17,7 @@ use crate::root::{Root, Shape};
 use crate::stats::{DpTreeStats, Progress};
 use heap::{Access, Error, Swap};
 use pmem::{Link, Media};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// Front, middle and base.
@@ -43,6 +43,8 @@ pub(crate) struct TreeState<M: Media> {
     /// The serial of the base tree that the most recently begun merge makes.
     pub(crate) started: AtomicU64,
     pub(crate) progress: Progress,
+    /// Whether the front should be merged. Set by writers inside the gate, and set anew while it is closed.
+    pub(crate) is_full: AtomicBool,
 }
 
 impl<M: Media> TreeState<M> {
@@ -71,6 +73,7 @@ impl<M: Media> TreeState<M> {
         } else {
             (first, None)
         };
+        let is_full = front.is_full();
         Ok(TreeState {
             heap: heap.clone(),
             root,
@@ -86,6 +89,7 @@ impl<M: Media> TreeState<M> {
             merging: Mutex::default(),
             started: AtomicU64::new(0),
             progress: Progress::default(),
+            is_full: AtomicBool::new(is_full),
         })
     }
 
@@ -100,8 +104,9 @@ impl<M: Media> TreeState<M> {
     }
 
     /// Whether the front should be merged.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.current.load(&heap::pin()).front.is_full()
+        self.is_full.load(Relaxed)
     }
 
     /// An empty front for a base tree of this many keys.

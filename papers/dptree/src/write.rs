@@ -16,6 +16,7 @@ use heap::{Error, Guard};
 use index::codec::{self, PairWords};
 use index::{Action, Edit};
 use pmem::{Link, Media, Purpose, persist_scope};
+use std::sync::atomic::Ordering::Relaxed;
 
 impl<M: Media> TreeState<M> {
     /// Applies the edit.
@@ -69,7 +70,9 @@ impl<M: Media> TreeState<M> {
         {
             Ok(position) => {
                 trees.front.put(leaf, hash, entry);
-                trees.front.count(position);
+                if trees.front.count(position) {
+                    self.is_full.store(true, Relaxed);
+                }
                 Ok(action)
             }
             Err(error) => {
@@ -101,7 +104,9 @@ impl<M: Media> TreeState<M> {
                 self.heap.media().comes_to("in place: removal");
                 let _locked = leaf.lock(&self.heap, version)?;
                 leaf.remove(&self.heap, version, *slot);
-                trees.front.count_removal();
+                if trees.front.count_removal() {
+                    self.is_full.store(true, Relaxed);
+                }
                 Ok(true)
             }
             _ => Ok(false),

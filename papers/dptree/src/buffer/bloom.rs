@@ -2,62 +2,62 @@
 //!
 //! I1 A key's bits are set before its entry is acknowledged, and never cleared.
 
-use pmem::LINE;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bits per expected key: with five probes some 3% of the absent keys pass.
-const BITS_PER_KEY: usize = 8;
-const PROBES: u32 = 5;
+/// Bits per expected key: with four probes in one word some 1% of the absent keys pass.
+const BITS_PER_KEY: usize = 12;
+const PROBES: u32 = 4;
 
-/// A line of the filter, which has all of a key's probes, so that a lookup costs one line and no branch.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Line([AtomicU64; WORDS]);
+/// Number of bits that select a bit of a word.
+const BIT: u32 = u64::BITS.trailing_zeros();
 
-const WORDS: usize = LINE / size_of::<u64>();
-
-/// Number of bits that select a bit of a line.
-const BIT: u32 = (LINE * 8).trailing_zeros();
-
-/// A Bloom filter.
+/// A Bloom filter. A word has all of a key's probes, so a lookup is one load, and adding a key one locked instruction.
 #[derive(Debug)]
-pub(crate) struct Bloom(Box<[Line]>);
+pub(crate) struct Bloom(Box<[AtomicU64]>);
 
 impl Bloom {
     /// An empty filter for this many keys; with more keys, more absent ones pass.
     pub(crate) fn new(keys: usize) -> Bloom {
-        let lines = (keys * BITS_PER_KEY).div_ceil(LINE * 8).next_power_of_two();
-        Bloom((0..lines).map(|_| Line::default()).collect())
+        let words = (keys * BITS_PER_KEY)
+            .div_ceil(u64::BITS as usize)
+            .next_power_of_two();
+        Bloom((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// The words of the key's line that have its bits, with the bits.
+    /// The key's word.
     #[inline]
-    fn probes(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u64)> {
-        let mixed = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let line = &self.0[(hash >> 16) as usize & (self.0.len() - 1)];
-        (0..PROBES).map(move |probe| {
-            let bit = mixed >> (64 - BIT * (probe + 1));
-            (&line.0[(bit >> 6) as usize % WORDS], 1 << (bit & 63))
-        })
+    fn word(&self, hash: u64) -> &AtomicU64 {
+        &self.0[(hash >> 16) as usize & (self.0.len() - 1)]
     }
 
     #[inline]
     pub(crate) fn add(&self, hash: u64) {
-        for (word, bit) in self.probes(hash) {
-            if word.load(Relaxed) & bit == 0 {
-                word.fetch_or(bit, Relaxed);
-            }
+        let (word, bits) = (self.word(hash), bits(hash));
+        if word.load(Relaxed) & bits != bits {
+            word.fetch_or(bits, Relaxed);
         }
     }
 
     /// Whether the key may have been added.
     #[inline]
     pub(crate) fn may_have(&self, hash: u64) -> bool {
-        let missing = self
-            .probes(hash)
-            .fold(0, |missing, (word, bit)| missing | (!word.load(Relaxed) & bit));
-        missing == 0
+        let bits = bits(hash);
+        self.word(hash).load(Relaxed) & bits == bits
     }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        pmem::prefetch(self.word(hash));
+    }
+}
+
+/// The key's bits in its word.
+#[inline]
+fn bits(hash: u64) -> u64 {
+    let mixed = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (1..=PROBES).fold(0, |bits, probe| {
+        bits | 1 << (mixed >> (64 - BIT * probe) & u64::from(u64::BITS - 1))
+    })
 }
 
 #[cfg(test)]

@@ -55,6 +55,12 @@ impl Buffer {
         }
     }
 
+    /// Prefetches what shows whether it may have a key of this hash.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.bloom.prefetch(hash);
+    }
+
     /// The key's entry, even if it is a removal.
     #[inline]
     pub(crate) fn get<M: Media>(
@@ -81,16 +87,21 @@ impl Buffer {
         leaf.put(entry);
     }
 
-    /// Counts a record that was appended at this position of its page.
-    pub(crate) fn count(&self, position: usize) {
-        if position.is_multiple_of(self.step) {
-            self.size.fetch_add(self.step, Relaxed);
-        }
+    /// Counts a record that was appended at this position of its page. Returns whether the buffer is found full then.
+    #[inline]
+    pub(crate) fn count(&self, position: usize) -> bool {
+        // The step is a power of two.
+        position & (self.step - 1) == 0 && self.grow(self.step)
     }
 
-    /// Counts a removal in the base tree: it adds work to the next merge, as a log record does.
-    pub(crate) fn count_removal(&self) {
-        self.size.fetch_add(1, Relaxed);
+    /// Counts a removal in the base tree: it adds work to the next merge, as a log record does. Returns whether the
+    /// buffer is full then.
+    pub(crate) fn count_removal(&self) -> bool {
+        self.grow(1)
+    }
+
+    fn grow(&self, by: usize) -> bool {
+        self.size.fetch_add(by, Relaxed) + by >= self.threshold
     }
 
     /// Inserts an entry of its own log.

@@ -11,9 +11,10 @@ use crate::key::MarkedPair;
 use crossbeam_utils::atomic::AtomicCell;
 use index::codec::PairWords;
 use pmem::{Link, Media};
+use std::mem::offset_of;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, fence};
 
 /// Entries of a leaf.
 pub(super) const LEAF: usize = 32;
@@ -80,15 +81,6 @@ impl VersionLock {
     }
 }
 
-/// An entry's place.
-#[derive(Debug, Default)]
-struct Slot {
-    prefix: AtomicU64,
-    word: AtomicU64,
-    link: NullLink,
-    removed: AtomicBool,
-}
-
 /// A link that is null at first.
 #[derive(Debug)]
 struct NullLink(AtomicCell<Link>);
@@ -99,32 +91,19 @@ impl Default for NullLink {
     }
 }
 
-impl Slot {
-    fn get(&self) -> MarkedPair {
-        MarkedPair {
-            pair: PairWords {
-                prefix: self.prefix.load(Relaxed),
-                link: self.link.0.load(),
-                word: self.word.load(Relaxed),
-            },
-            removed: self.removed.load(Relaxed),
-        }
-    }
-
-    fn set(&self, entry: MarkedPair) {
-        self.prefix.store(entry.prefix, Relaxed);
-        self.link.0.store(entry.link);
-        self.word.store(entry.word, Relaxed);
-        self.removed.store(entry.removed, Relaxed);
-    }
-}
-
-/// A leaf.
+/// A leaf. Prefixes lie together, so that a search reads few lines; links are touched only if there are any.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(super) struct Leaf {
     pub(super) lock: VersionLock,
     count: AtomicU32,
-    slots: [Slot; LEAF],
+    /// A bit for each entry: it has a link.
+    linked: AtomicU32,
+    /// A bit for each entry: it is a removal.
+    removed: AtomicU32,
+    prefixes: [AtomicU64; LEAF],
+    words: [AtomicU64; LEAF],
+    links: [NullLink; LEAF],
 }
 
 impl Leaf {
@@ -132,43 +111,109 @@ impl Leaf {
         (self.count.load(Relaxed) as usize).min(LEAF)
     }
 
-    /// The prefix and link of the entry at `i`.
+    /// Prefetches the lines that a search reads: its steps, which do not branch, would wait for them one by one.
     #[inline]
-    pub(super) fn key(&self, i: usize) -> (u64, Link) {
-        let slot = &self.slots[i];
-        (slot.prefix.load(Relaxed), slot.link.0.load())
+    pub(super) fn prefetch(&self) {
+        pmem::prefetch_range(self, offset_of!(Leaf, words));
+    }
+
+    /// The prefix of the entry at `i`, if there is one.
+    #[inline]
+    pub(super) fn prefix(&self, i: usize) -> u64 {
+        self.prefixes[i].load(Relaxed)
+    }
+
+    /// The link of the entry at `i`.
+    #[inline]
+    pub(super) fn link(&self, i: usize) -> Link {
+        match has(&self.linked, i) {
+            true => self.links[i].0.load(),
+            false => Link::NULL,
+        }
     }
 
     pub(super) fn entry(&self, i: usize) -> MarkedPair {
-        self.slots[i].get()
+        MarkedPair {
+            pair: PairWords {
+                prefix: self.prefixes[i].load(Relaxed),
+                link: self.link(i),
+                word: self.words[i].load(Relaxed),
+            },
+            removed: has(&self.removed, i),
+        }
     }
 
     /// Replaces the entry at `i`. The caller holds the lock and has marked the leaf as changing, as for all calls
     /// below.
     pub(super) fn set(&self, i: usize, entry: MarkedPair) {
-        self.slots[i].set(entry);
+        self.store(i, entry);
+        for (bits, bit) in [
+            (&self.linked, !entry.link.is_null()),
+            (&self.removed, entry.removed),
+        ] {
+            bits.store(bits.load(Relaxed) & !(1 << i) | u32::from(bit) << i, Relaxed);
+        }
     }
 
     /// Inserts the entry at `i`; there must be room.
     pub(super) fn insert(&self, i: usize, entry: MarkedPair) {
         let count = self.count();
-        for at in (i..count).rev() {
-            self.slots[at + 1].set(self.slots[at].get());
+        let prefixes = self.prefixes[i..=count].windows(2).rev();
+        let words = self.words[i..=count].windows(2).rev();
+        for (prefixes, words) in prefixes.zip(words) {
+            prefixes[1].store(prefixes[0].load(Relaxed), Relaxed);
+            words[1].store(words[0].load(Relaxed), Relaxed);
         }
-        self.slots[i].set(entry);
+        let linked = self.linked.load(Relaxed);
+        if linked >> i != 0 {
+            for pair in self.links[i..=count].windows(2).rev() {
+                pair[1].0.store(pair[0].0.load());
+            }
+        }
+        self.store(i, entry);
+        self.linked
+            .store(with_bit(linked, i, !entry.link.is_null()), Relaxed);
+        self.removed
+            .store(with_bit(self.removed.load(Relaxed), i, entry.removed), Relaxed);
         self.count.store(count as u32 + 1, Relaxed);
     }
 
-    /// Moves the upper half to a new leaf; returns its first entry.
-    pub(super) fn split_into(&self, upper: &Leaf) -> MarkedPair {
+    /// Stores the entry at `i`, without its bits.
+    fn store(&self, i: usize, entry: MarkedPair) {
+        self.prefixes[i].store(entry.prefix, Relaxed);
+        self.words[i].store(entry.word, Relaxed);
+        if !entry.link.is_null() {
+            self.links[i].0.store(entry.link);
+        }
+    }
+
+    /// Moves the upper half to a new leaf; returns the prefix and link of its first entry.
+    pub(super) fn split_into(&self, upper: &Leaf) -> (u64, Link) {
         let (count, half) = (self.count(), self.count() / 2);
         for (to, from) in (half..count).enumerate() {
-            upper.slots[to].set(self.slots[from].get());
+            upper.store(to, self.entry(from));
+        }
+        for (from, to) in [(&self.linked, &upper.linked), (&self.removed, &upper.removed)] {
+            let bits = from.load(Relaxed);
+            to.store(bits >> half, Relaxed);
+            from.store(bits & ((1 << half) - 1), Relaxed);
         }
         upper.count.store((count - half) as u32, Relaxed);
         self.count.store(half as u32, Relaxed);
-        upper.slots[0].get()
+        (upper.prefixes[0].load(Relaxed), upper.link(0))
     }
+}
+
+#[inline]
+fn has(bits: &AtomicU32, i: usize) -> bool {
+    bits.load(Relaxed) >> i & 1 == 1
+}
+
+/// The bits with one more at `i`, below those from there on.
+fn with_bit(bits: u32, i: usize, bit: bool) -> u32 {
+    let bits = u64::from(bits);
+    let above = bits >> i << (i + 1);
+    (bits & ((1 << i) - 1) | u64::from(bit) << i | above) as u32
 }
 
 /// A child: the number of an inner node, or of a leaf.
@@ -207,19 +252,32 @@ impl Child {
 
 /// An inner node: child `i` holds the keys from separator `i` - 1 on and below separator `i`.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(super) struct Inner {
     pub(super) lock: VersionLock,
     count: AtomicU32,
-    prefixes: [AtomicU64; INNER],
-    links: [NullLink; INNER],
-    children: [AtomicU32; INNER],
     last: AtomicU32,
+    prefixes: [AtomicU64; INNER],
+    children: [AtomicU32; INNER],
+    links: [NullLink; INNER],
 }
 
 impl Inner {
     /// Number of separators.
     pub(super) fn count(&self) -> usize {
         (self.count.load(Relaxed) as usize).min(INNER)
+    }
+
+    /// Prefetches the lines that a search reads, as [`Leaf::prefetch`] does.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        pmem::prefetch_range(self, offset_of!(Inner, links));
+    }
+
+    /// The prefix of the separator at `i`, if there is one.
+    #[inline]
+    pub(super) fn prefix(&self, i: usize) -> u64 {
+        self.prefixes[i].load(Relaxed)
     }
 
     #[inline]

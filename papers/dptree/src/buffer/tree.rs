@@ -7,11 +7,11 @@
 
 use super::node::{Arena, Child, INNER, Inner, LEAF, Leaf, Version};
 use crate::key::{MarkedPair, SearchKey};
+use crate::search;
 use heap::Access;
 use index::Direction;
 use index::codec::PairWords;
 use pmem::{Fault, Link, Media};
-use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::atomic::AtomicU32;
 
@@ -116,8 +116,8 @@ impl Tree {
         key: &SearchKey<'_>,
     ) -> Result<Option<MarkedPair>, Fault> {
         Self::retry(heap.media(), || {
-            let Reached { leaf, version, .. } = self.reach(heap, Goal::At(*key), Direction::Forward)?;
-            let found = position(heap, leaf.count(), |i| leaf.key(i), key)?;
+            let (leaf, version) = self.reach_leaf(heap, key)?;
+            let found = position(heap, leaf, key)?;
             let entry = found.ok().map(|at| leaf.entry(at));
             still(leaf.lock.is_still(version))?;
             Ok(entry)
@@ -137,7 +137,7 @@ impl Tree {
                 at: 0,
                 found: false,
             };
-            match position(heap, leaf.count(), |i| leaf.key(i), key)? {
+            match position(heap, leaf, key)? {
                 Ok(at) => (locked.at, locked.found) = (at, true),
                 Err(at) => locked.at = at,
             }
@@ -154,6 +154,7 @@ impl Tree {
             match at.number() {
                 Err(number) => {
                     let node = self.inner.get(number);
+                    node.prefetch();
                     let version = node.lock.read(media);
                     self.still_below(at, &parent)?;
                     if node.count() == INNER {
@@ -164,20 +165,21 @@ impl Tree {
                         })?;
                         return Err(Miss::Changed);
                     }
-                    let i = child_of(heap, node, Goal::At(*key))?;
+                    let i = child_at(heap, node, key, true)?;
                     at = node.child(i);
                     still(node.lock.is_still(version))?;
                     parent = Some((node, version, i));
                 }
                 Ok(number) => {
                     let leaf = self.leaves.get(number);
+                    leaf.prefetch();
                     let version = leaf.lock.read(media);
                     self.still_below(at, &parent)?;
                     if leaf.count() == LEAF {
                         self.split(parent, at, (&leaf.lock, version), || {
                             let upper = self.leaves.add();
                             let first = leaf.split_into(self.leaves.get(upper));
-                            ((first.prefix, first.link), Child::leaf(upper))
+                            (first, Child::leaf(upper))
                         })?;
                         return Err(Miss::Changed);
                     }
@@ -189,6 +191,7 @@ impl Tree {
     }
 
     /// Checks that a node met on the way down is still where it was found.
+    #[inline]
     fn still_below(&self, at: Child, parent: &Option<(&Inner, Version, usize)>) -> Result<(), Miss> {
         still(match parent {
             Some((node, version, _)) => node.lock.is_still(*version),
@@ -230,6 +233,34 @@ impl Tree {
         still(locked)
     }
 
+    /// One attempt to descend to the leaf that holds the key, if any does.
+    fn reach_leaf<M: Media>(&self, heap: &Access<M>, key: &SearchKey<'_>) -> Result<(&Leaf, Version), Miss> {
+        let media = heap.media();
+        let mut parent: Option<(&Inner, Version, usize)> = None;
+        let mut at = Child::load(&self.root);
+        loop {
+            match at.number() {
+                Err(number) => {
+                    let node = self.inner.get(number);
+                    node.prefetch();
+                    let version = node.lock.read(media);
+                    self.still_below(at, &parent)?;
+                    let i = child_at(heap, node, key, true)?;
+                    at = node.child(i);
+                    still(node.lock.is_still(version))?;
+                    parent = Some((node, version, i));
+                }
+                Ok(number) => {
+                    let leaf = self.leaves.get(number);
+                    leaf.prefetch();
+                    let version = leaf.lock.read(media);
+                    self.still_below(at, &parent)?;
+                    return Ok((leaf, version));
+                }
+            }
+        }
+    }
+
     /// One attempt to descend to a leaf.
     fn reach<M: Media>(
         &self,
@@ -245,9 +276,10 @@ impl Tree {
             match at.number() {
                 Err(number) => {
                     let node = self.inner.get(number);
+                    node.prefetch();
                     let version = node.lock.read(media);
                     self.still_below(at, &parent)?;
-                    let i = child_of(heap, node, goal)?;
+                    let i = child_of(heap, node, &goal)?;
                     let beside = match direction {
                         Direction::Forward => (i < node.count()).then(|| node.separator(i)),
                         Direction::Reverse => i.checked_sub(1).map(|i| node.separator(i)),
@@ -259,6 +291,7 @@ impl Tree {
                 }
                 Ok(number) => {
                     let leaf = self.leaves.get(number);
+                    leaf.prefetch();
                     let version = leaf.lock.read(media);
                     self.still_below(at, &parent)?;
                     return Ok(Reached { leaf, version, fence });
@@ -291,14 +324,8 @@ impl Tree {
             let count = leaf.count();
             let cut = match from {
                 Bound::Unbounded => None,
-                Bound::Included(key) => Some((
-                    position(heap, count, |i| leaf.key(i), &SearchKey::new(key))?,
-                    true,
-                )),
-                Bound::Excluded(key) => Some((
-                    position(heap, count, |i| leaf.key(i), &SearchKey::new(key))?,
-                    false,
-                )),
+                Bound::Included(key) => Some((position(heap, leaf, &SearchKey::new(key))?, true)),
+                Bound::Excluded(key) => Some((position(heap, leaf, &SearchKey::new(key))?, false)),
             };
             match direction {
                 Direction::Forward => {
@@ -382,42 +409,52 @@ impl Cursor<'_> {
     }
 }
 
+#[inline]
 fn still(unchanged: bool) -> Result<(), Miss> {
     if unchanged { Ok(()) } else { Err(Miss::Changed) }
 }
 
-/// The position of the key among `count` sorted ones, or its insertion point.
+/// The position of the key in the leaf, or its insertion point.
+#[inline]
 fn position<M: Media>(
     heap: &Access<M>,
-    count: usize,
-    of: impl Fn(usize) -> (u64, Link),
+    leaf: &Leaf,
     key: &SearchKey<'_>,
 ) -> Result<Result<usize, usize>, Fault> {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = (low + high) / 2;
-        let (prefix, link) = of(middle);
-        match key.compare(heap, prefix, link)? {
-            Ordering::Equal => return Ok(Ok(middle)),
-            Ordering::Less => high = middle,
-            Ordering::Greater => low = middle + 1,
-        }
-    }
-    Ok(Err(low))
+    search::position::<LEAF, _>(
+        leaf.count(),
+        key.prefix,
+        |i| leaf.prefix(i),
+        |i| key.compare(heap, key.prefix, leaf.link(i)),
+    )
+}
+
+/// The number of separators that are not above the key, or, if it is excluded, below it.
+#[inline]
+fn child_at<M: Media>(
+    heap: &Access<M>,
+    node: &Inner,
+    key: &SearchKey<'_>,
+    included: bool,
+) -> Result<usize, Fault> {
+    let found = search::position::<INNER, _>(
+        node.count(),
+        key.prefix,
+        |i| node.prefix(i),
+        |i| key.compare(heap, key.prefix, node.separator(i).1),
+    )?;
+    Ok(match found {
+        Ok(at) => at + usize::from(included),
+        Err(at) => at,
+    })
 }
 
 /// The child on the way to the goal.
-fn child_of<M: Media>(heap: &Access<M>, node: &Inner, goal: Goal<'_>) -> Result<usize, Miss> {
-    let count = node.count();
-    Ok(match goal {
-        Goal::First => 0,
-        Goal::Last => count,
-        Goal::At(key) => match position(heap, count, |i| node.separator(i), &key)? {
-            Ok(at) => at + 1,
-            Err(at) => at,
-        },
-        Goal::Before(key) => match position(heap, count, |i| node.separator(i), &key)? {
-            Ok(at) | Err(at) => at,
-        },
-    })
+fn child_of<M: Media>(heap: &Access<M>, node: &Inner, goal: &Goal<'_>) -> Result<usize, Fault> {
+    match goal {
+        Goal::First => Ok(0),
+        Goal::Last => Ok(node.count()),
+        Goal::At(key) => child_at(heap, node, key, true),
+        Goal::Before(key) => child_at(heap, node, key, false),
+    }
 }

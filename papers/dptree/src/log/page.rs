@@ -178,9 +178,10 @@ impl LogRecord {
         let valid = |word: u64| word & !VALID | if sense { VALID } else { 0 };
         let mut head = (number & 0xffff_ffff) << NUMBER_SHIFT;
         head |= if entry.removed { KIND_REMOVED } else { 0 };
-        head |= if entry.prefix & VALID != 0 { HIGH_PREFIX } else { 0 };
+        // Whether a high bit is set is unpredictable: no branch depends on it.
+        head |= (entry.prefix >> 63) * HIGH_PREFIX;
         let value = if entry.link.is_null() {
-            head |= if entry.word & VALID != 0 { HIGH_VALUE } else { 0 };
+            head |= (entry.word >> 63) * HIGH_VALUE;
             entry.word
         } else {
             head |= KIND_RECORD;

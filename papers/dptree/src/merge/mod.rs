@@ -137,6 +137,7 @@ impl<M: Media> TreeState<M> {
         let _closed = self.gate.close(self.heap.media());
         let guard = heap::pin();
         let next = next(self.current.load(&guard));
+        self.is_full.store(next.front.is_full(), Relaxed);
         self.current.replace(next, &guard);
     }
 
