@@ -278,6 +278,20 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
         self.shared().read(key, guard).map_err(fault)
     }
 
+    fn find_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        guard: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Fault> {
+        self.shared().read_many(keys, guard, found).map_err(fault)
+    }
+
+    fn prefetch_many(&self, keys: &[&[u8]], guard: &Guard) -> Result<(), Fault> {
+        self.shared().prefetch(keys, guard);
+        Ok(())
+    }
+
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
         self.shared().edit(&SearchKey::new(key), edit, guard)
     }

@@ -106,7 +106,16 @@ impl Base {
         place
     }
 
+    /// Prefetches the pairs of leaf `place` that may have a key of this hash. (The read itself reports a fault.)
+    #[inline]
+    pub(crate) fn prefetch_pair<M: Media>(&self, heap: &Access<M>, place: usize, hash: u64) {
+        if let Some(Ok(leaf)) = self.leaves.get(place).map(|&link| LeafRef::at(heap, link)) {
+            leaf.prefetch_alike(hash, heap.media());
+        }
+    }
+
     /// Leaf `i`, if it exists, with its volatile parts current.
+    #[inline]
     pub(crate) fn leaf<'g, M: Media>(
         &self,
         heap: &'g Access<M>,
@@ -131,6 +140,7 @@ impl Base {
     }
 
     /// The key's pair, durable; `place` is the number of the [leaf](Base::approach) for it.
+    #[inline]
     pub(crate) fn get<'g, M: Media>(
         &self,
         heap: &'g Access<M>,
