@@ -7,6 +7,7 @@ import io.github.wollemi.Options;
 import io.github.wollemi.WollemiException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
+import java.util.Collections;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
@@ -16,9 +17,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One generation of a memtable: a pool with the rows, and its metadata.
+ * A pool of a memtable: rows and their metadata.
  *
- * <p>The map {@code rows} has the partitions ({@link Keys}, {@link Codec}). The map {@code about} has the pool's
+ * <p>The map {@code rows} holds the partitions ({@link Keys}, {@link Codec}). The map {@code about} holds the pool's
  * format, the headers of its values ({@link Schema}), its {@link Minima}, and the time at which the memtable was
  * switched out.
  */
@@ -27,7 +28,7 @@ final class Pool implements AutoCloseable {
     private static final byte[] FORMAT = "format".getBytes();
     private static final byte[] MINIMA = "minima".getBytes();
     private static final byte[] SWITCHED_OUT = "switched out".getBytes();
-    /** The form of keys and values, and the version of Cassandra's serializers. */
+    /** The version of the layout of keys and values, and that of Cassandra's serializers. */
     private static final String THIS_FORMAT = "1 " + Codec.SERIALIZERS;
 
     private static final Set<Pool> OPEN = ConcurrentHashMap.newKeySet();
@@ -35,7 +36,7 @@ final class Pool implements AutoCloseable {
     private final Path path;
     private final Database database;
     private final DurableMap rows;
-    private final DurableMap about;
+    private final DurableMap meta;
     private final Schema schema;
     private final Stripes stripes = new Stripes();
     private volatile Minima minima;
@@ -46,18 +47,18 @@ final class Pool implements AutoCloseable {
         this.path = path;
         this.database = database;
         this.rows = database.map("rows");
-        this.about = database.map("about");
-        byte[] format = about.get(FORMAT);
+        this.meta = database.map("about");
+        byte[] format = meta.get(FORMAT);
         if (format == null && rows.isEmpty()) {
             // It is new, or its creation was interrupted.
-            about.put(FORMAT, THIS_FORMAT.getBytes());
+            meta.put(FORMAT, THIS_FORMAT.getBytes());
         } else if (format == null || !THIS_FORMAT.equals(new String(format))) {
-            throw new MemtableFailure("the memtable pool " + path + " has format "
-                    + (format == null ? "?" : new String(format)) + ", expected " + THIS_FORMAT
-                    + ": start the version of Cassandra and Wollemi that has written it, flush the table, and stop", null);
+            throw new MemtableFailure("the memtable pool " + path + " has "
+                    + (format == null ? "no format record" : "format " + new String(format))
+                    + ", expected " + THIS_FORMAT + ": start the version of Cassandra and Wollemi that wrote it, flush the table, and stop", null);
         }
-        this.schema = new Schema(about, metadata);
-        byte[] known = about.get(MINIMA);
+        this.schema = new Schema(meta, metadata);
+        byte[] known = meta.get(MINIMA);
         this.minima = known == null ? Minima.NONE : Minima.of(known);
     }
 
@@ -79,18 +80,21 @@ final class Pool implements AutoCloseable {
         }
     }
 
-    /** Returns all pools that are open. */
+    /** Returns a view of all open pools. */
     static Set<Pool> allOpen() {
-        return OPEN;
+        return Collections.unmodifiableSet(OPEN);
     }
 
-    /** Returns whether a pool that cannot be opened was open, at level {@code process}, when the machine stopped. */
-    static boolean isLostWithPower(Path path) {
+    /**
+     * Returns whether the pool, of level {@code process}, was open when the machine stopped, so that opening it is
+     * refused. False if that cannot be determined.
+     */
+    static boolean wasOpenAtMachineCrash(Path path) {
         Options look = Options.DEFAULT.create(false).readOnly(true).afterPowerLoss(io.github.wollemi.AfterPowerLoss.LOOK);
         try (Database database = Database.open(path, look)) {
             return database.stats().lastShutdown().equals("machine crash")
                     && database.level() == Level.PROCESS;
-        } catch (WollemiException other) {
+        } catch (WollemiException unreadable) {
             return false;
         }
     }
@@ -121,7 +125,8 @@ final class Pool implements AutoCloseable {
 
     /** Extends the minima and the schema to cover an update, before it is written. */
     Schema.Numbered prepare(PartitionUpdate update) {
-        if (minima.and(update) != minima) {
+        Minima known = minima;
+        if (known.and(update) != known) {
             widen(update);
         }
         return schema.covering(update.columns(), update.stats());
@@ -130,7 +135,7 @@ final class Pool implements AutoCloseable {
     private synchronized void widen(PartitionUpdate update) {
         Minima wider = minima.and(update);
         if (wider != minima) {
-            about.put(MINIMA, wider.bytes());
+            meta.put(MINIMA, wider.bytes());
             minima = wider;
         }
     }
@@ -141,8 +146,8 @@ final class Pool implements AutoCloseable {
     }
 
     /**
-     * Returns whether it has anything of a partition; true if it is closed. Then SSTables may have the partition, and
-     * the caller may know only SSTables that are older.
+     * Returns whether the pool may hold rows or deletions of a partition. A closed pool answers true: its content is in
+     * SSTables that the caller, a compaction, may not know yet.
      */
     boolean mayHold(byte[] partition) {
         return unlessClosed(() -> Reader.holds(this, partition), true);
@@ -170,17 +175,17 @@ final class Pool implements AutoCloseable {
 
     /** Returns when the memtable was switched out, in milliseconds since 1970; {@link Long#MAX_VALUE} if it was not. */
     long switchedOut() {
-        byte[] at = about.get(SWITCHED_OUT);
+        byte[] at = meta.get(SWITCHED_OUT);
         return at == null ? Long.MAX_VALUE : ByteBuffer.wrap(at).getLong();
     }
 
     void setSwitchedOut(long millis) {
-        about.put(SWITCHED_OUT, ByteBuffer.allocate(Long.BYTES).putLong(millis).array());
+        meta.put(SWITCHED_OUT, ByteBuffer.allocate(Long.BYTES).putLong(millis).array());
     }
 
-    /** Accepts writes again. */
-    void reopen() {
-        about.remove(SWITCHED_OUT);
+    /** Removes the mark of a switch-out: an adopted pool is written to again. */
+    void clearSwitchedOut() {
+        meta.remove(SWITCHED_OUT);
     }
 
     @Override
@@ -193,14 +198,17 @@ final class Pool implements AutoCloseable {
         }
     }
 
-    /** Closes it without writing it to its medium: it is removed next, so a failure of its log does not matter. */
+    /**
+     * Closes the pool without writing it back, because its file is removed next. A failure to close is therefore only
+     * logged.
+     */
     synchronized void abandon() {
         if (!closed) {
             database.abandon();
             try {
                 close();
             } catch (WollemiException failed) {
-                LOGGER.info("the memtable pool {}, which is about to be removed, could not be closed in order", this, failed);
+                LOGGER.info("the memtable pool {}, which is about to be removed, could not be closed cleanly", this, failed);
             }
         }
     }

@@ -91,7 +91,7 @@ final class Pools {
                 try {
                     pool.close();
                 } catch (WollemiException failed) {
-                    LOGGER.warn("the memtable pool {} could not be closed in order", pool, failed);
+                    LOGGER.warn("the memtable pool {} could not be closed cleanly", pool, failed);
                 }
             }
         }
@@ -141,32 +141,54 @@ final class Pools {
      * if there are such pools: it waits for a lock that Cassandra holds while a truncation waits for writes
      */
     synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, LongSupplier truncation) {
-        List<Pool> adopted = new ArrayList<>();
         if (searched) {
-            return adopted;
+            return List.of();
         }
         searched = true;
+        // All that are open, also those that are about to be removed.
+        List<Pool> opened = new ArrayList<>();
         try {
             List<Long> left = left();
             if (!left.isEmpty()) {
                 truncated(truncation.getAsLong());
             }
             for (long number : left) {
-                Pool pool = adopt(number, settings, metadata);
-                if (pool != null && pool.switchedOut() <= truncatedAt.get()) {
-                    retire(path(number, "pool"));
-                    pool.abandon();
-                    remove(path(number, "pool"));
-                } else if (pool != null) {
-                    adopted.add(pool);
+                Pool pool = open(number, settings, metadata);
+                if (pool != null) {
+                    opened.add(pool);
                 }
             }
-            return adopted;
+            return withoutTruncated(opened, metadata);
         } catch (RuntimeException failed) {
-            adopted.forEach(Pool::close);
+            opened.forEach(pool -> close(pool, failed));
             // A later attempt finds them again.
             searched = false;
             throw failed;
+        }
+    }
+
+    /** Removes the pools that were switched out before the table's last truncation. Returns the others. */
+    private List<Pool> withoutTruncated(List<Pool> opened, TableMetadataRef metadata) {
+        List<Pool> adopted = new ArrayList<>();
+        for (Pool pool : opened) {
+            if (pool.switchedOut() <= truncatedAt.get()) {
+                retire(pool.path());
+                pool.abandon();
+                remove(pool.path());
+            } else {
+                LOGGER.info("{}: adopted the memtable pool {} of {} bytes", metadata, pool, pool.size());
+                adopted.add(pool);
+            }
+        }
+        return adopted;
+    }
+
+    /** Closes a pool because of a failure, to which a failure to close it is added. */
+    private static void close(Pool pool, RuntimeException failed) {
+        try {
+            pool.close();
+        } catch (RuntimeException also) {
+            failed.addSuppressed(also);
         }
     }
 
@@ -192,18 +214,17 @@ final class Pools {
         truncatedAt.accumulateAndGet(at, Math::max);
     }
 
-    private Pool adopt(long number, Settings settings, TableMetadataRef metadata) {
+    /** Opens a pool of an earlier process; returns null if it is to be removed or set aside. */
+    private Pool open(long number, Settings settings, TableMetadataRef metadata) {
         Path path = path(number, "pool");
         if (Files.exists(path(number, "dead"))) {
             remove(path);
             return null;
         }
         try {
-            Pool pool = Pool.open(path, settings, metadata);
-            LOGGER.info("{}: adopted the memtable pool {} of {} bytes", metadata, path, pool.size());
-            return pool;
+            return Pool.open(path, settings, metadata);
         } catch (WollemiException | IllegalStateException failed) {
-            if (settings.level() == Level.PROCESS && Pool.isLostWithPower(path)) {
+            if (settings.level() == Level.PROCESS && Pool.wasOpenAtMachineCrash(path)) {
                 return lostWithPower(path, settings, metadata, failed);
             }
             throw new MemtableFailure("the memtable pool " + path + " of " + metadata + " cannot be adopted: "

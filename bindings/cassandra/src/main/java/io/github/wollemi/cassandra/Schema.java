@@ -8,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.cassandra.db.RegularAndStaticColumns;
 import org.apache.cassandra.db.SerializationHeader;
 import org.apache.cassandra.db.rows.EncodingStats;
@@ -34,8 +35,10 @@ final class Schema {
     private final TableMetadataRef metadata;
     /** By number. The array is replaced, never modified. */
     private volatile Numbered[] headers = {};
-    /** Whether the table was altered since the last header was made. */
-    private volatile boolean stale;
+    /** How often the table was altered while the pool was open. */
+    private final AtomicInteger alterations = new AtomicInteger();
+    /** The alterations that the last header includes, set after it was added; -1 if an earlier process made it. */
+    private volatile int included = -1;
 
     Schema(DurableMap meta, TableMetadataRef metadata) {
         this.meta = meta;
@@ -47,28 +50,29 @@ final class Schema {
             }
             add(new Numbered(number, parse(entry.value())));
         }
-        stale = true;
     }
 
     /** Records that the table was altered: the next write makes a new header. */
     void altered() {
-        stale = true;
+        alterations.incrementAndGet();
     }
 
     /** Returns a header with all columns of an update and of the rows in the pool. */
     Numbered covering(RegularAndStaticColumns columns, EncodingStats stats) {
+        // Read before the header, which is then at least as new.
+        boolean isCurrent = included == alterations.get();
         Numbered last = last();
-        if (last != null && !stale && last.header.columns().includes(columns)) {
+        if (last != null && isCurrent && last.header.columns().includes(columns)) {
             return last;
         }
         return make(columns, stats);
     }
 
     private synchronized Numbered make(RegularAndStaticColumns columns, EncodingStats stats) {
+        // Read before the table's columns: an alteration that comes later makes a new header again.
+        int known = alterations.get();
         Numbered last = last();
-        boolean wasStale = stale;
-        stale = false;
-        if (last != null && !wasStale && last.header.columns().includes(columns)) {
+        if (last != null && included == known && last.header.columns().includes(columns)) {
             return last;
         }
         TableMetadata table = metadata.get();
@@ -80,14 +84,10 @@ final class Schema {
         SerializationHeader header = new SerializationHeader(true, table, all, base);
         Numbered made = new Numbered(headers.length, header);
         byte[] key = ByteBuffer.allocate(PREFIX.length + Integer.BYTES).put(PREFIX).putInt(made.number).array();
-        try {
-            meta.put(key, bytes(header));
-        } catch (RuntimeException failed) {
-            // The last header may have former types of the columns.
-            stale = true;
-            throw failed;
-        }
+        meta.put(key, bytes(header));
         add(made);
+        // Not earlier: the header before this one may have former types of the columns.
+        included = known;
         return made;
     }
 

@@ -91,7 +91,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         if (!left.isEmpty()) {
             warnOfIndexes(metadata());
             Pool newest = left.remove(left.size() - 1);
-            newest.reopen();
+            newest.clearSwitchedOut();
             active = newest;
         }
         this.inherited = List.copyOf(left);
