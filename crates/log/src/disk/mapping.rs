@@ -1,9 +1,9 @@
 //! A shared mapping of a file, used for stores only.
 //!
-//! The first store into a page that is not writable in the page table costs a fault, of a microsecond or two. A sync
-//! makes the writable pages read-only, one by one, and for each interrupts the processors on which the process runs.
-//! That is expensive for many pages, so these are made writable [in bulk](Mapping::prepare_stores), and
-//! [removed](Mapping::prepare_sync) from the page table in bulk before the sync.
+//! The first store into a page after each sync costs a page fault, one or two microseconds: the sync write-protects the
+//! dirty pages one by one, and each time interrupts every processor that runs the process (a TLB shootdown). For many
+//! pages the log therefore makes the next pages writable [in bulk](Mapping::prepare_stores), and
+//! [drops](Mapping::prepare_sync) all page-table entries in bulk before the sync.
 
 use super::Mapping;
 use super::platform::{populate, unmap_pages};
@@ -12,10 +12,11 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-/// The size of a page. With larger pages, populating an unaligned range fails, which only makes stores slower.
+/// The size of a page. On a kernel with larger pages `madvise` refuses a range that is not aligned to them, which only
+/// makes stores slower.
 const PAGE: usize = 4096;
 
-/// The beginning of a file in memory. Nothing reads through it, so no reference into it exists.
+/// A shared mapping of the first `len` bytes of a file. It is never read through, so no reference into it exists.
 #[derive(Debug)]
 pub struct FileMapping {
     start: NonNull<u8>,
@@ -35,7 +36,8 @@ impl FileMapping {
         let start = unsafe { rustix::mm::mmap(null, len, protection, MapFlags::SHARED, fd, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         let mapping = FileMapping { start, len };
-        // Pages that are not in memory are read one by one, since pages that are read together become dirty together.
+        // No readahead: pages read together may form one large folio, and a store into one of them would make the
+        // kernel write back all.
         // SAFETY: the range is this value's own; the advice changes no contents.
         unsafe { rustix::mm::madvise(mapping.start.as_ptr().cast(), len, Advice::Random) }?;
         Ok(mapping)
@@ -65,9 +67,9 @@ impl Mapping for FileMapping {
         let start = at.next_multiple_of(PAGE);
         let end = at.saturating_add(len).min(self.len) / PAGE * PAGE;
         if start < end {
-            // SAFETY: `start <= len`.
+            // SAFETY: `start < end <= self.len`.
             let place = unsafe { self.start.as_ptr().add(start) };
-            // SAFETY: the range is this value's own, and the advice changes no contents.
+            // SAFETY: the range is inside this value's own mapping, and the advice changes no contents.
             unsafe { populate(place, end - start) };
         }
     }

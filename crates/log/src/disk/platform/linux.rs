@@ -29,7 +29,7 @@ pub fn read_singly(fd: impl AsFd) {
     let _ = fs::fadvise(fd, 0, None, fs::Advice::Random);
 }
 
-/// Makes pages writable. On a kernel that does not support this, the first stores do.
+/// Makes pages writable. Where this is unsupported or fails, the first store into each page faults instead.
 ///
 /// # Safety
 ///
@@ -39,7 +39,7 @@ pub unsafe fn populate(start: *mut u8, len: usize) {
     let _ = unsafe { madvise(start.cast(), len, Advice::LinuxPopulateWrite) };
 }
 
-/// Removes pages from the page table. If that fails, they stay there.
+/// Removes pages from the page table. On failure the entries stay, and the sync is slower.
 ///
 /// # Safety
 ///
