@@ -64,7 +64,7 @@ impl Map {
         }
     }
 
-    /// Waits until all results of this thread's turn so far are durable, like
+    /// Waits until all results of this thread's newest turn so far are durable, like
     /// [`Db::settle_turn`](crate::Db::settle_turn), for code that has no handle to the database.
     ///
     /// # Errors

@@ -53,13 +53,14 @@ impl<M: Media> Db<M> {
         Turn::resume(self.journal(), turn)
     }
 
-    /// Returns whether all results of this thread's turn are already durable, so that its end would not wait.
+    /// Returns whether all results of this thread's newest turn are already durable, so that its end would not wait.
     #[inline]
     pub fn is_turn_durable(&self) -> bool {
         self.journal().is_none_or(|journal| journal.is_turn_durable())
     }
 
-    /// Waits until all results of this thread's turn so far are durable; the turn continues.
+    /// Waits until all results of this thread's newest turn so far are durable. The turn continues; older turns are not
+    /// waited for.
     ///
     /// # Errors
     ///

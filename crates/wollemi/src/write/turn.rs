@@ -12,10 +12,11 @@ use crate::write::journal::{Journal, not_durable};
 use index::Error;
 use log::Lsn;
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 thread_local! {
-    static TURNS: RefCell<Turns> = const { RefCell::new(Turns { next: 0, under_way: Vec::new() }) };
+    static TURNS: RefCell<Turns> = const { RefCell::new(Turns { next: 0, active: Vec::new() }) };
 }
 
 /// The turns of a thread.
@@ -23,13 +24,15 @@ struct Turns {
     /// The id of the next turn.
     next: u64,
     /// The active turns, from the oldest to the newest.
-    under_way: Vec<UnderWay>,
+    active: Vec<ActiveTurn>,
 }
 
 /// An active turn of the thread.
-struct UnderWay {
+struct ActiveTurn {
     id: TurnId,
-    of: Arc<Journal>,
+    /// The journal of the turn's database. It is only compared with others: the [`Turn`] keeps it alive, so no other
+    /// journal has this address.
+    journal: *const Journal,
     /// The position that must be durable before the turn's results may be acknowledged.
     end: Lsn,
 }
@@ -39,44 +42,45 @@ struct UnderWay {
 struct TurnId(u64);
 
 impl Turns {
-    fn push(&mut self, of: Arc<Journal>, end: Lsn) -> TurnId {
+    fn push(&mut self, journal: *const Journal, end: Lsn) -> TurnId {
         let id = TurnId(self.next);
         self.next += 1;
-        self.under_way.push(UnderWay { id, of, end });
+        self.active.push(ActiveTurn { id, journal, end });
         id
     }
 
     fn position(&self, id: TurnId) -> Option<usize> {
-        self.under_way.iter().rposition(|turn| turn.id == id)
+        self.active.iter().rposition(|turn| turn.id == id)
     }
 }
 
-impl UnderWay {
-    fn is_of(&self, journal: &Journal) -> bool {
-        std::ptr::eq(&*self.of, journal)
+impl ActiveTurn {
+    fn belongs_to(&self, journal: &Journal) -> bool {
+        std::ptr::eq(self.journal, journal)
     }
 }
 
 /// Returns the newest of these turns that belongs to this journal.
-fn newest_of<'t>(turns: &'t [UnderWay], journal: &Journal) -> Option<&'t UnderWay> {
-    turns.iter().rev().find(|turn| turn.is_of(journal))
+fn newest_of<'t>(turns: &'t [ActiveTurn], journal: &Journal) -> Option<&'t ActiveTurn> {
+    turns.iter().rev().find(|turn| turn.belongs_to(journal))
 }
 
-/// Accesses the thread's turns. A thread that is exiting has none.
-fn with<R>(look: impl FnOnce(&mut Turns) -> R) -> Option<R> {
+/// Runs `look` on the thread's turns. Returns `None` when the thread exits, in destructors of thread-local values that
+/// run after the turns' own.
+fn with_turns<R>(look: impl FnOnce(&mut Turns) -> R) -> Option<R> {
     TURNS.try_with(|turns| look(&mut turns.borrow_mut())).ok()
 }
 
 /// Returns the thread's newest turn of this journal.
 fn newest(journal: &Journal) -> Option<TurnId> {
-    with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.id)).flatten()
+    with_turns(|turns| newest_of(&turns.active, journal).map(|turn| turn.id)).flatten()
 }
 
 /// Makes a turn of the thread wait for this position at its end.
 fn note(id: TurnId, end: Lsn) {
-    with(|turns| {
+    with_turns(|turns| {
         if let Some(at) = turns.position(id) {
-            let turn = &mut turns.under_way[at];
+            let turn = &mut turns.active[at];
             turn.end = turn.end.max(end);
         }
     });
@@ -85,14 +89,19 @@ fn note(id: TurnId, end: Lsn) {
 /// Returns the position that must be durable before results of the thread's newest turn of this journal may be
 /// acknowledged.
 #[inline]
-fn end(journal: &Journal) -> Lsn {
-    with(|turns| newest_of(&turns.under_way, journal).map(|turn| turn.end))
-        .flatten()
-        .unwrap_or_default()
+fn owed(journal: &Journal) -> Lsn {
+    with_turns(|turns| newest_of(&turns.active, journal).map_or(Lsn::default(), |turn| turn.end))
+        .unwrap_or_else(|| owed_at_most(journal))
+}
+
+/// Returns a position beyond which no turn of this thread owes anything, for a thread whose turns are no longer known.
+fn owed_at_most(journal: &Journal) -> Lsn {
+    journal.log().appended()
 }
 
 impl Journal {
-    /// Waits until everything below the position is durable; returns at once in a [turn](self).
+    /// Waits until everything below the position is durable. In a [turn](self) it returns at once: the turn's end
+    /// waits.
     ///
     /// # Errors
     ///
@@ -110,8 +119,7 @@ impl Journal {
         self.settle_in(end, newest(self))
     }
 
-    /// Waits until everything below the position is durable. In a turn of this thread it returns at once: the turn
-    /// waits.
+    /// Like [`settle`](Journal::settle), in this turn of the thread, if any.
     ///
     /// # Errors
     ///
@@ -123,7 +131,7 @@ impl Journal {
         let Some(turn) = turn else {
             return self.wait(end);
         };
-        // If its write can no longer become durable, the operation itself fails, rather than the turn's end.
+        // If the log has failed, the operation returns the error now: the turn's end would report it too late.
         if let Some(why) = self.log.failure() {
             return Err(not_durable(log::Error::Failed(why)));
         }
@@ -131,13 +139,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns whether everything that this thread's turn has done and seen is durable; `true` without a turn.
+    /// Returns whether everything that this thread's newest turn of this database has done and seen is durable; `true`
+    /// without a turn.
     #[inline]
     pub fn is_turn_durable(&self) -> bool {
-        end(self) <= self.log.durable()
+        owed(self) <= self.log.durable()
     }
 
-    /// Waits until everything that this thread's turn has done and seen is durable. The turn continues.
+    /// Waits until everything that this thread's newest turn of this database has done and seen is durable. The turn
+    /// continues; older turns are not waited for.
     ///
     /// # Errors
     ///
@@ -145,7 +155,7 @@ impl Journal {
     pub fn settle_turn(&self) -> Result<(), Error> {
         match self.is_turn_durable() {
             true => Ok(()),
-            false => self.wait(end(self)),
+            false => self.wait(owed(self)),
         }
     }
 }
@@ -165,38 +175,45 @@ pub struct PausedTurn {
 #[derive(Debug)]
 #[must_use = "its results must not be acknowledged before it has ended"]
 pub struct Turn<'d> {
-    /// `None` if the database has no journal, and after the turn was left.
+    /// `None` if the database has no journal, or after the turn was ended or paused.
+    journal: Option<Arc<Journal>>,
+    /// `None` without a journal, and if the thread's turns no longer existed when this one began: then each operation
+    /// waits by itself.
     id: Option<TurnId>,
-    /// It ends on the thread on which it began.
-    _here: std::marker::PhantomData<(*const (), &'d ())>,
+    /// Neither `Send` nor `Sync`: a turn ends on the thread on which it began.
+    _not_send: PhantomData<(*const (), &'d ())>,
 }
 
-/// The state of a turn that its thread has left.
-struct Left {
+/// A turn that was taken off its thread's list, to be waited for or paused.
+struct Detached {
     journal: Arc<Journal>,
     end: Lsn,
-    /// The older turn of the same journal that enclosed it.
+    /// The next older turn of the same database on this thread; it waits in place of this one.
     around: Option<TurnId>,
 }
 
 impl Turn<'_> {
-    /// A paused turn stays with its own database. One that has none yet joins this journal.
+    /// Begins or continues a turn on this thread. A turn that was paused keeps its own journal; a new one gets
+    /// `journal`.
     pub(crate) fn resume(
         journal: Option<&Arc<Journal>>,
         PausedTurn { journal: own, end }: PausedTurn,
     ) -> Self {
         let journal = own.or_else(|| journal.cloned());
         Turn {
-            id: journal.map(|journal| TURNS.with_borrow_mut(|turns| turns.push(journal, end))),
-            _here: std::marker::PhantomData,
+            id: journal
+                .as_ref()
+                .and_then(|journal| with_turns(|turns| turns.push(Arc::as_ptr(journal), end))),
+            journal,
+            _not_send: PhantomData,
         }
     }
 
     /// Pauses the turn without waiting. [`Db::resume`](crate::Db::resume) continues it, so that several turns of one
     /// thread, for example those of tasks, can alternate.
     pub fn pause(mut self) -> PausedTurn {
-        match self.leave() {
-            Some(Left { journal, end, .. }) => PausedTurn {
+        match self.detach() {
+            Some(Detached { journal, end, .. }) => PausedTurn {
                 journal: Some(journal),
                 end,
             },
@@ -204,15 +221,11 @@ impl Turn<'_> {
         }
     }
 
-    fn leave(&mut self) -> Option<Left> {
-        let id = self.id.take()?;
-        with(|turns| {
-            let at = turns.position(id)?;
-            let UnderWay { of: journal, end, .. } = turns.under_way.remove(at);
-            let around = newest_of(&turns.under_way[..at], &journal).map(|turn| turn.id);
-            Some(Left { journal, end, around })
-        })
-        .flatten()
+    fn detach(&mut self) -> Option<Detached> {
+        let journal = self.journal.take()?;
+        let taken = self.id.and_then(|id| take(id, &journal));
+        let (end, around) = taken.unwrap_or_else(|| (owed_at_most(&journal), None));
+        Some(Detached { journal, end, around })
     }
 
     /// Waits until everything that the thread has done and seen in this turn is durable. Within an older turn of the
@@ -220,13 +233,24 @@ impl Turn<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`](crate::Error::Index) if it is not known whether it is durable.
+    /// [`Error::Index`](crate::Error::Index) if the log has failed, so that it is unknown which of the operations are
+    /// durable.
     pub fn end(mut self) -> Result<(), crate::Error> {
-        Ok(self.leave().map_or(Ok(()), Left::settle)?)
+        Ok(self.detach().map_or(Ok(()), Detached::settle)?)
     }
 }
 
-impl Left {
+/// Takes a turn off the thread's list. Returns its position, and the next older turn of the same journal.
+fn take(id: TurnId, journal: &Journal) -> Option<(Lsn, Option<TurnId>)> {
+    with_turns(|turns| {
+        let at = turns.position(id)?;
+        let end = turns.active.remove(at).end;
+        Some((end, newest_of(&turns.active[..at], journal).map(|turn| turn.id)))
+    })
+    .flatten()
+}
+
+impl Detached {
     fn settle(self) -> Result<(), Error> {
         self.journal.settle_in(self.end, self.around)
     }
@@ -235,6 +259,6 @@ impl Left {
 impl Drop for Turn<'_> {
     /// A dropped turn waits like one that ends, but cannot report an error.
     fn drop(&mut self) {
-        let _ = self.leave().map(Left::settle);
+        let _ = self.detach().map(Detached::settle);
     }
 }

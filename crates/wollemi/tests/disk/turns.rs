@@ -1,10 +1,11 @@
 //! Turns of one thread that end in an order other than the reverse of their beginnings.
 
 use crate::{Place, is_durable};
+use std::cell::RefCell;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
-use wollemi::{Db, Durability, Error};
+use wollemi::{Db, Durability, Error, Map, Turn};
 
 fn appended(db: &Db) -> u64 {
     db.log_stats().expect("a log").appended
@@ -166,5 +167,106 @@ fn eventual_writes_end_before_writes_are_immediate() -> Result<(), Error> {
     })?;
     assert_eq!(durable(&db), appended(&db));
     assert_eq!(place.cut().open()?.map("m")?.get("key")?, Some(b"value".to_vec()));
+    Ok(())
+}
+
+/// A thread-local value whose destructor uses turns while the thread exits.
+enum AtExit {
+    Load(Map),
+    Turn(Db),
+    Nothing,
+}
+
+impl Drop for AtExit {
+    fn drop(&mut self) {
+        match self {
+            AtExit::Load(map) => assert_eq!(map.load([("a", "1"), ("b", "2")]).expect("no error"), 2),
+            AtExit::Turn(db) => {
+                let turn = db.resume(db.turn().pause());
+                let map = db.map("m").expect("no error");
+                map.upsert("a", "1").expect("no error");
+                turn.end().expect("no error");
+            }
+            AtExit::Nothing => {}
+        }
+    }
+}
+
+/// Writes on a thread that then exits, and sets the thread's value before or after the write: the value's destructor
+/// runs after or before that of the thread's turns.
+fn write_and_exit(db: &Db, early: bool, at_exit: AtExit) {
+    thread_local! {
+        static AT_EXIT: RefCell<AtExit> = const { RefCell::new(AtExit::Nothing) };
+    }
+    let map = db.map("m").expect("no error");
+    let thread = thread::spawn(move || {
+        let write = || map.upsert("key", "value").expect("no error");
+        if !early {
+            write();
+        }
+        AT_EXIT.set(at_exit);
+        if early {
+            write();
+        }
+    });
+    thread.join().expect("no panic");
+}
+
+/// A thread may begin and end turns while its thread-local values are being dropped, and the turns wait.
+#[test]
+fn turns_begin_and_end_while_their_thread_exits() -> Result<(), Error> {
+    for early in [true, false] {
+        let place = Place::new();
+        let db = place.open_unhurried()?;
+        write_and_exit(&db, early, AtExit::Load(db.map("m")?));
+        assert!(is_durable(&db));
+        write_and_exit(&db, early, AtExit::Turn(db.clone()));
+        assert!(is_durable(&db));
+    }
+    Ok(())
+}
+
+/// A turn that is a thread-local value, and is settled, if it `settles`, and dropped while the thread exits.
+struct Held {
+    _turn: Turn<'static>,
+    db: &'static Db,
+    settles: bool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.settles {
+            self.db.settle_turn().expect("no error");
+            assert!(is_durable(self.db));
+        }
+    }
+}
+
+/// A turn that is settled or dropped as one of its thread's thread-local values waits for its writes.
+#[test]
+fn a_thread_local_turn_is_durable_at_the_exit() -> Result<(), Error> {
+    thread_local! {
+        static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    }
+    for (early, settles) in [(true, false), (false, false), (true, true), (false, true)] {
+        let place = Place::new();
+        let db: &'static Db = Box::leak(Box::new(place.open_unhurried()?));
+        let map = db.map("m")?;
+        let thread = thread::spawn(move || {
+            if early {
+                HELD.set(None);
+            }
+            let turn = db.turn();
+            map.upsert("key", "value").expect("no error");
+            assert!(!is_durable(db));
+            HELD.set(Some(Held {
+                _turn: turn,
+                db,
+                settles,
+            }));
+        });
+        thread.join().expect("no panic");
+        assert!(is_durable(db));
+    }
     Ok(())
 }
