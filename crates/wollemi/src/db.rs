@@ -57,8 +57,8 @@ pub(crate) trait Keeper: Alive {
     /// Takes a checkpoint: a full one, or whichever kind is smaller.
     fn checkpoint(&self, full: bool) -> Result<Checkpoint, Error>;
 
-    /// Asks a thread to take a checkpoint.
-    fn ask_for_checkpoint(&self);
+    /// Requests a checkpoint from a thread.
+    fn request_checkpoint(&self);
 
     /// Returns statistics.
     fn stats(&self) -> LogStats;

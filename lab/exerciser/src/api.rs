@@ -292,7 +292,7 @@ fn rare_functions(rare: Rare) -> &'static [&'static str] {
         Rare::Durable(call) => match call {
             Durable::Sync => &["Db::sync"],
             Durable::Checkpoint(_) => &["Db::checkpoint", "Db::level"],
-            Durable::AskForCheckpoint => &["Db::ask_for_checkpoint", "Db::level"],
+            Durable::RequestCheckpoint => &["Db::request_checkpoint", "Db::level"],
             Durable::SyncInterval(_) => &["Db::set_sync_within"],
             Durable::About => &[
                 "Db::set_durability",

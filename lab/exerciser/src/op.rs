@@ -340,7 +340,7 @@ impl Drawer {
     fn durable(&mut self) -> Durable {
         match self.random.below(8) {
             0 => Durable::Checkpoint(self.random.one_in(2)),
-            1 => Durable::AskForCheckpoint,
+            1 => Durable::RequestCheckpoint,
             2 => Durable::SyncInterval(self.random.pick(&[1, 20, 1000])),
             3..6 => Durable::Sync,
             _ => Durable::About,
@@ -510,7 +510,7 @@ pub(crate) enum Durable {
     Sync,
     /// A checkpoint; `true`: a full one.
     Checkpoint(bool),
-    AskForCheckpoint,
+    RequestCheckpoint,
     /// Sets the interval, in milliseconds, at which the log syncs writes that do not wait.
     SyncInterval(u64),
     /// Properties of the log, and the default durability.

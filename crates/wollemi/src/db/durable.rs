@@ -123,11 +123,11 @@ impl<M: Media> Db<M> {
         keeper.map(|keeper| keeper.checkpoint(full)).transpose()
     }
 
-    /// Asks the database's own thread for a checkpoint, in a database of level `disk`; after a failed checkpoint the
-    /// thread waits some seconds. Returns whether such a thread exists.
-    pub fn ask_for_checkpoint(&self) -> bool {
+    /// Requests a checkpoint from the database's own thread, in a database of level `disk`; after a failed checkpoint
+    /// the thread waits some seconds. Returns whether such a thread exists.
+    pub fn request_checkpoint(&self) -> bool {
         let keeper = self.inner.keeper.as_ref();
-        keeper.map(|keeper| keeper.ask_for_checkpoint()).is_some()
+        keeper.map(|keeper| keeper.request_checkpoint()).is_some()
     }
 
     /// Returns statistics of the log and the checkpoints, in a database of level `disk`.

@@ -368,7 +368,7 @@ impl<D: Disk, M: Media> Keeper for Threads<D, M> {
         self.shared.take(full)
     }
 
-    fn ask_for_checkpoint(&self) {
+    fn request_checkpoint(&self) {
         self.shared.bell.ring();
     }
 

@@ -429,7 +429,7 @@ impl Worker<'_> {
         match self.random.below(4) {
             0 => _ = self.db.recover(),
             1 => _ = self.db.give_back().map_err(failed)?,
-            2 if self.db.level() == Level::Disk => _ = self.db.ask_for_checkpoint(),
+            2 if self.db.level() == Level::Disk => _ = self.db.request_checkpoint(),
             3 if self.db.level() == Level::Disk => {
                 let full = self.random.one_in(2);
                 self.db.checkpoint(full).map_err(failed)?;

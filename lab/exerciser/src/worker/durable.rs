@@ -15,7 +15,7 @@ impl Worker<'_> {
                 Ok(())
             }
             Durable::Checkpoint(full) => same("checkpoint", db.checkpoint(full)?.is_some(), has_log),
-            Durable::AskForCheckpoint => same("ask_for_checkpoint", db.ask_for_checkpoint(), has_log),
+            Durable::RequestCheckpoint => same("request_checkpoint", db.request_checkpoint(), has_log),
             Durable::SyncInterval(milliseconds) => {
                 db.set_sync_within(Duration::from_millis(milliseconds));
                 Ok(())

@@ -50,7 +50,7 @@ pub fn bgrewriteaof(context: &mut Context<'_>, _: Args<'_>) -> Done {
     if running {
         return Err("ERR Background append only file rewriting already in progress".into());
     }
-    if !db.ask_for_checkpoint() {
+    if !db.request_checkpoint() {
         let level = db.level();
         return Err(Wrong::from(format!(
             "ERR a pool of level {level} has no log to rewrite"
