@@ -436,6 +436,28 @@ fn eventual_writes_are_answered_at_once() {
     assert_eq!(data(&served.cut("always"), "c"), Some(b"3".to_vec()));
 }
 
+/// In a transaction `WAITAOF` makes the writes before the `EXEC` durable, and not those of the transaction.
+#[test]
+fn waitaof_in_a_transaction_covers_the_writes_before_it() {
+    let served = Served::new(one_worker());
+    let mut client = served.running.connect_redis();
+    client.ask("config set appendfsync no\r\n", "+OK\r\n");
+    client.ask("set before 1\r\n", "+OK\r\n");
+    let transaction = "multi\r\nset within 2\r\nwaitaof 1 0 0\r\nexec\r\n";
+    let answers = "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n*2\r\n:1\r\n:0\r\n";
+    client.ask(transaction, answers);
+    assert_eq!(data(&served.cut("before"), "before"), Some(b"1".to_vec()));
+
+    client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
+    served.disk.hold();
+    // All writes before it are durable, so it does not wait.
+    client.ask(transaction, answers);
+    client.ask("waitaof 0 0 0\r\n", "*2\r\n:0\r\n:0\r\n");
+    served.disk.release();
+    client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
+    assert_eq!(data(&served.cut("within"), "within"), Some(b"2".to_vec()));
+}
+
 /// `WAITAOF`'s answer waits for the disk, together with those before it.
 #[test]
 fn waitaof_waits() {

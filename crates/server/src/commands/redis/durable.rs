@@ -7,7 +7,8 @@ use crate::proto::redis::args::Args;
 use wollemi::Level;
 
 /// `WAITAOF numlocal numreplicas timeout`. With `numlocal` 1 the connection's turn notes the end of the log, so that
-/// the reply is sent once all earlier writes are durable. There are no replicas to wait for.
+/// the reply is sent once all writes before it are durable. In `MULTI` these are the writes before the `EXEC`, as in
+/// Redis, and not those of the transaction, whose record the log does not have yet. There are no replicas to wait for.
 pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let number = |i: usize| number::strict(args.get(i)).ok_or(NOT_INTEGER);
     let local = number(1)?;
@@ -22,8 +23,8 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
         return Err("ERR timeout is negative".into());
     }
     let db = context.shared().databases.db();
-    let kept = is_enabled(context);
-    if local > 0 && !kept {
+    let enabled = is_enabled(context);
+    if local > 0 && !enabled {
         return Err("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.".into());
     }
     if local > 0 {
@@ -31,19 +32,20 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
             .map_err(|error| Wrong::from(misconf(&error.to_string())))?;
     }
     // With `numlocal` 0 the reply says whether everything is durable already.
-    let is_durable = local > 0 || (kept && db.log_stats().is_none_or(|log| log.durable >= log.appended));
+    let is_durable = local > 0 || (enabled && db.log_stats().is_none_or(|log| log.durable >= log.appended));
     context.reply.array(2);
     context.reply.int(i64::from(is_durable));
     context.reply.int(0);
     Ok(())
 }
 
-/// Returns whether writes survive a loss of power, from their answers on or, as the sync policy says, some time later.
+/// Returns whether writes survive a loss of power, when they are answered, or within the time that the sync policy
+/// allows.
 pub fn is_enabled(context: &Context<'_>) -> bool {
     context.shared().databases.db().level() != Level::Process
 }
 
-/// `BGREWRITEAOF`: begins a checkpoint.
+/// `BGREWRITEAOF`: requests a checkpoint; the reply does not wait for it.
 pub fn bgrewriteaof(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let db = context.shared().databases.db();
     let running = db.log_stats().is_some_and(|log| log.is_checkpointing);
@@ -62,15 +64,15 @@ pub fn bgrewriteaof(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Returns lines of `INFO`, under Redis's names.
-pub fn lines(context: &Context<'_>) -> Vec<(String, String)> {
-    let kept = context.shared().databases.db().log_stats();
-    let has_log = kept.is_some();
-    let log = kept.unwrap_or_default();
+/// Returns fields of `INFO persistence`, under Redis's names.
+pub fn info_fields(context: &Context<'_>) -> Vec<(String, String)> {
+    let stats = context.shared().databases.db().log_stats();
+    let has_log = stats.is_some();
+    let log = stats.unwrap_or_default();
     let status = |failure: &Option<String>| if failure.is_none() { "ok" } else { "err" };
     let is = |condition: bool| u8::from(condition).to_string();
     let seconds = log.last_checkpoint_seconds.map_or(-1, |seconds| seconds as i64);
-    let lines = [
+    let fields = [
         ("aof_enabled", is(is_enabled(context))),
         ("aof_rewrite_in_progress", is(log.is_checkpointing)),
         ("aof_rewrite_scheduled", is(false)),
@@ -87,6 +89,6 @@ pub fn lines(context: &Context<'_>) -> Vec<(String, String)> {
         ("aof_delayed_fsync", log.room_waits.to_string()),
     ];
     let of_log = of_log.into_iter().filter(|_| has_log);
-    let lines = lines.into_iter().chain(of_log);
-    lines.map(|(name, value)| (name.to_owned(), value)).collect()
+    let fields = fields.into_iter().chain(of_log);
+    fields.map(|(name, value)| (name.to_owned(), value)).collect()
 }

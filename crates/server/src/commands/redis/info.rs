@@ -77,7 +77,7 @@ fn lines(context: &Context<'_>, section: &str) -> Lines {
         "persistence" => {
             let mut all = vec![line("loading", &0)];
             all.extend(backup::lines(context));
-            all.extend(durable::lines(context));
+            all.extend(durable::info_fields(context));
             all.extend(pool::lines(shared));
             all
         }
