@@ -74,7 +74,7 @@ impl std::fmt::Debug for Access {
     }
 }
 
-/// Hashes a key for this table, for the slots of removed items (`store::seen`), and for the sketch (`frequency`).
+/// Hashes a key for this table, for the slots of removed items (`store::watched`), and for the sketch (`frequency`).
 pub fn hash(key: &[u8]) -> u64 {
     let mix = |hash: u64, word: u64| {
         let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;

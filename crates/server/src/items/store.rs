@@ -14,8 +14,8 @@
 //!
 //! Here: the store, and an edit of one item (`edit`). Elsewhere: memcached's classic commands (`classic`), storing
 //! items together (`puts`), reading (`reads`), removing (`removal`, `evict`), uniques and flushes (`recorded`),
-//! transactions (`transact`), whether a key has changed (`seen`), the numbers of items and bytes and the frequency of
-//! accesses (`count`, `usage`), and the map with a transaction's buffered edits (`pending`). Not here: the protocols
+//! transactions (`transact`), whether a key has changed (`watched`), the numbers of items and bytes and the frequency
+//! of accesses (`count`, `usage`), and the map with a transaction's buffered edits (`pending`). Not here: the protocols
 //! (`proto`, `commands`), the layouts (`item`, `record`).
 
 pub mod classic;
@@ -27,11 +27,11 @@ mod puts;
 mod reads;
 mod recorded;
 mod removal;
-mod seen;
 #[cfg(test)]
 pub mod tests;
 mod transact;
 mod usage;
+mod watched;
 
 use crate::Error;
 use crate::items::item::{Header, Item};
@@ -41,13 +41,13 @@ use edit::StoreEdit;
 use index::{Action, Direction, Guard, Index};
 use pending::Pending;
 pub use recorded::ENOUGH;
-use seen::Removed;
-pub use seen::Seen;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 pub use transact::Before;
 pub use usage::Usage;
+use watched::Removed;
+pub use watched::WatchedItem;
 use wollemi::{Map, Overlay};
 
 /// Maximum number of keys that are looked up, or stored, together.

@@ -41,7 +41,7 @@ pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
         if !watched.takes(key) {
             return Err("ERR too many keys are watched".into());
         }
-        watched.add(&store, key, store.see(key, context.now)?);
+        watched.add(&store, key, store.watch_key(key, context.now)?);
     }
     context.reply.ok();
     Ok(())

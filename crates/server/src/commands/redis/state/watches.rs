@@ -1,11 +1,11 @@
 //! The keys that a connection watches, and whether they have changed.
 //!
-//! I1 A watched key has changed if its item's unique has, or if it was created or removed, or both (`store::seen`):
+//! I1 A watched key has changed if its item's unique has, or if it was created or removed, or both (`store::watched`):
 //!    every change of an item by a Redis command gives it a new unique, and no unique is given twice. memcached's
 //!    `touch`, `gat` and `mg` keep the unique, and so go unnoticed.
 
 use crate::freed;
-use crate::items::store::{Failure, ItemStore, Seen};
+use crate::items::store::{Failure, ItemStore, WatchedItem};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ const MAX_WATCHED: usize = 1 << 16;
 /// Maximum number of bytes of keys that a connection may watch.
 const MAX_WATCHED_BYTES: usize = 16 << 20;
 
-/// Keys, and what was seen of each.
-type SeenKeys = HashMap<Vec<u8>, Seen>;
+/// The watched keys of a database.
+type WatchedKeys = HashMap<Vec<u8>, WatchedItem>;
 
 /// The watched keys, as they were when the client began to watch them.
 #[derive(Default)]
 pub struct Watches {
     /// By the database that they are in.
-    stores: Vec<(Arc<ItemStore>, SeenKeys)>,
+    stores: Vec<(Arc<ItemStore>, WatchedKeys)>,
     count: usize,
     /// Bytes of all keys.
     bytes: usize,
@@ -46,13 +46,13 @@ impl Watches {
     }
 
     /// Watches a key that is not watched yet.
-    pub fn add(&mut self, store: &Arc<ItemStore>, key: &[u8], seen: Seen) {
+    pub fn add(&mut self, store: &Arc<ItemStore>, key: &[u8], watched: WatchedItem) {
         let place = self.stores.iter().position(|(its, _)| Arc::ptr_eq(its, store));
         let place = place.unwrap_or_else(|| {
-            self.stores.push((store.clone(), SeenKeys::new()));
+            self.stores.push((store.clone(), WatchedKeys::new()));
             self.stores.len() - 1
         });
-        self.stores[place].1.insert(key.to_vec(), seen);
+        self.stores[place].1.insert(key.to_vec(), watched);
         self.count += 1;
         self.bytes += key.len();
     }
@@ -60,8 +60,8 @@ impl Watches {
     /// Returns whether a watched key has changed.
     pub fn have_changed(&self, now: u64) -> Result<bool, Failure> {
         for (store, keys) in &self.stores {
-            for (key, seen) in keys {
-                if !store.is_as_seen(key, *seen, now)? {
+            for (key, watched) in keys {
+                if !store.is_unchanged(key, *watched, now)? {
                     return Ok(true);
                 }
             }
@@ -85,8 +85,8 @@ mod tests {
             for (i, store) in stores.iter().enumerate() {
                 for key in [&b"a"[..], b"long"] {
                     assert!(!watches.has(store, key));
-                    let seen = store.see(key, NOW).expect("the model does not fail");
-                    watches.add(store, key, seen);
+                    let watched = store.watch_key(key, NOW).expect("the model does not fail");
+                    watches.add(store, key, watched);
                     assert!(watches.has(store, key));
                 }
                 assert_eq!((watches.count, watches.bytes), (2 * (i + 1), 5 * (i + 1)));

@@ -1,13 +1,14 @@
-//! Whether a key is unchanged since a client looked at it, as `WATCH` needs.
+//! The optimistic check of `WATCH`: whether a key is unchanged since a client began to watch it.
 //!
-//! I1 Looking at a key takes a unique, inside an edit that keeps a live item and removes a dead one: every later item
-//!    of the key has a larger unique.
-//! I2 A removal notes the item's unique in a slot that keys of the same hash share; a removal in a transaction does so
-//!    when the transaction commits.
+//! I1 Beginning to watch a key takes a unique, inside an edit that keeps a live item and removes a dead one: every
+//!    later item of the key has a larger unique.
+//! I2 A removal notes the item's unique in the slot of the key's hash; several keys share a slot. A removal in a
+//!    transaction does so when the transaction commits.
 //!
 //! So a key that had an item is unchanged if it still has that item, and it is alive. A key that had none is unchanged
-//! if it has none, not even a dead one, and no item with a larger unique was removed since. As keys of the same hash
-//! share a slot, a key may seem changed because another key was given an item and lost it.
+//! if it has none, not even a dead one, and no item with a larger unique was removed since. Since keys share slots, a
+//! key that had no item may seem changed when an item of another key is removed: `EXEC` then fails needlessly. A change
+//! is never missed.
 
 use super::{Decision, Failure, ItemStore};
 use crate::items::item::Item;
@@ -41,7 +42,7 @@ impl Removed {
         self.slots[slot(key)].load(Ordering::Acquire)
     }
 
-    /// Notes the removals of the transaction that ends, unless it was not committed.
+    /// Ends the transaction: records its removals if it was committed, else forgets them.
     pub fn end(&self, committed: bool) {
         let pending = std::mem::take(&mut *self.pending());
         if committed {
@@ -61,13 +62,13 @@ fn slot(key: &[u8]) -> usize {
     crate::items::access::hash(key) as usize % SLOTS
 }
 
-/// A key as a client has seen it.
+/// What `WATCH` remembers of a key.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// The unique of its live item.
+pub struct WatchedItem {
+    /// The unique of its live item; `None` if it had none.
     item: Option<u64>,
-    /// The unique that the look took.
-    at: u64,
+    /// The unique taken when the client began to watch; items stored later have larger ones.
+    since: u64,
 }
 
 impl ItemStore {
@@ -82,24 +83,24 @@ impl ItemStore {
         }
     }
 
-    /// Looks at a key, in no transaction.
-    pub fn see(&self, key: &[u8], now: u64) -> Result<Seen, Failure> {
-        self.change(key, now, &mut Vec::new(), |item, at, _| {
+    /// Begins to watch a key, in no transaction.
+    pub fn watch_key(&self, key: &[u8], now: u64) -> Result<WatchedItem, Failure> {
+        self.change(key, now, &mut Vec::new(), |item, since, _| {
             let item = item.map(|item| item.header.unique);
-            Decision::Keep(Seen { item, at })
+            Decision::Keep(WatchedItem { item, since })
         })
     }
 
-    /// Returns whether the key is unchanged. The caller excludes edits.
-    pub fn is_as_seen(&self, key: &[u8], seen: Seen, now: u64) -> Result<bool, Failure> {
+    /// Returns whether the key is unchanged. The caller has exclusive use of the databases.
+    pub fn is_unchanged(&self, key: &[u8], watched: WatchedItem, now: u64) -> Result<bool, Failure> {
         let mut flushed = false;
         let same = self.items.read(key, |value| {
             let Some(value) = value else {
-                return Ok(seen.item.is_none() && self.removed.largest(key) < seen.at);
+                return Ok(watched.item.is_none() && self.removed.largest(key) < watched.since);
             };
             let Item { header, .. } = Item::read(value).ok_or(Failure::Foreign)?;
             flushed = self.is_flushed(&header);
-            Ok(seen.item == Some(header.unique) && !self.is_dead(&header, now))
+            Ok(watched.item == Some(header.unique) && !self.is_dead(&header, now))
         })?;
         if flushed {
             self.see_flush()?;
@@ -114,17 +115,17 @@ mod tests {
     use super::*;
     use index::model::ModelIndex;
 
-    /// Creates a store without items, and looks at the key in it.
-    fn absent() -> (ItemStore, Seen) {
+    /// Creates a store without items, and watches the key in it.
+    fn absent() -> (ItemStore, WatchedItem) {
         let store = open(&ModelIndex::new(), NOW);
-        let seen = store.see(b"key", NOW).expect("the model does not fail");
-        assert!(is_as(&store, seen, NOW));
-        (store, seen)
+        let watched = store.watch_key(b"key", NOW).expect("the model does not fail");
+        assert!(is_unchanged(&store, watched, NOW));
+        (store, watched)
     }
 
-    fn is_as(store: &ItemStore, seen: Seen, now: u64) -> bool {
+    fn is_unchanged(store: &ItemStore, watched: WatchedItem, now: u64) -> bool {
         store
-            .is_as_seen(b"key", seen, now)
+            .is_unchanged(b"key", watched, now)
             .expect("the model does not fail")
     }
 
@@ -140,62 +141,62 @@ mod tests {
 
     /// An absent key that had an item meanwhile has changed, whatever became of the item.
     #[test]
-    fn a_key_that_came_and_went_has_changed() {
-        let (store, seen) = absent();
+    fn an_item_created_and_removed_is_a_change() {
+        let (store, watched) = absent();
         set(&store, "key", "x", 0);
-        assert!(!is_as(&store, seen, NOW));
+        assert!(!is_unchanged(&store, watched, NOW));
         store.delete(b"key", NOW).expect("the model does not fail");
-        assert!(!is_as(&store, seen, NOW), "deleted");
+        assert!(!is_unchanged(&store, watched, NOW), "deleted");
 
-        let (store, seen) = absent();
+        let (store, watched) = absent();
         set(&store, "key", "x", 0);
         flush(&store);
-        assert!(!is_as(&store, seen, NOW), "flushed");
+        assert!(!is_unchanged(&store, watched, NOW), "flushed");
         assert_eq!(sweep(&store, NOW), 1);
-        assert!(!is_as(&store, seen, NOW), "flushed and swept");
+        assert!(!is_unchanged(&store, watched, NOW), "flushed and swept");
 
-        let (store, seen) = absent();
+        let (store, watched) = absent();
         set(&store, "key", "x", NOW + 1);
-        assert!(!is_as(&store, seen, NOW + 1), "expired");
+        assert!(!is_unchanged(&store, watched, NOW + 1), "expired");
         assert_eq!(sweep(&store, NOW + 1), 1);
-        assert!(!is_as(&store, seen, NOW + 1), "expired and swept");
+        assert!(!is_unchanged(&store, watched, NOW + 1), "expired and swept");
 
-        let (store, seen) = absent();
+        let (store, watched) = absent();
         set(&store, "key", "x", 0);
         let (_, gone) = store
             .evict(&mut Vec::new(), 100, true, NOW)
             .expect("the model does not fail");
         assert_eq!(gone.evicted, 1);
-        assert!(!is_as(&store, seen, NOW), "evicted");
+        assert!(!is_unchanged(&store, watched, NOW), "evicted");
     }
 
-    /// An item that was dead when the client looked counts as absent: its removal, or a flush, is no change.
+    /// An item that was dead when the client began to watch counts as absent: its removal, or a flush, is no change.
     #[test]
     fn a_key_that_was_dead_stays_absent() {
         let (store, _) = absent();
         set(&store, "key", "x", NOW + 1);
         set(&store, "other", "x", NOW + 1);
-        let seen = store.see(b"key", NOW + 1).expect("the model does not fail");
-        assert!(is_as(&store, seen, NOW + 1));
+        let watched = store.watch_key(b"key", NOW + 1).expect("the model does not fail");
+        assert!(is_unchanged(&store, watched, NOW + 1));
         assert_eq!(sweep(&store, NOW + 1), 1);
         flush(&store);
-        assert!(is_as(&store, seen, NOW + 1));
+        assert!(is_unchanged(&store, watched, NOW + 1));
     }
 
-    /// A live item is unchanged until it is replaced, even by an equal one, flushed or expired.
+    /// A live item is unchanged until it is replaced (even by an equal item), is flushed, or expires.
     #[test]
-    fn an_item_is_as_it_was_until_it_is_touched() {
+    fn an_item_is_unchanged_until_replaced_flushed_or_expired() {
         let (store, _) = absent();
-        let see = |now| store.see(b"key", now).expect("the model does not fail");
+        let watch = |now| store.watch_key(b"key", now).expect("the model does not fail");
         set(&store, "key", "x", 0);
-        let seen = see(NOW);
-        assert!(is_as(&store, seen, NOW));
+        let watched = watch(NOW);
+        assert!(is_unchanged(&store, watched, NOW));
         set(&store, "key", "x", NOW + 2);
-        assert!(!is_as(&store, seen, NOW));
-        let seen = see(NOW);
-        assert!(is_as(&store, seen, NOW + 1));
-        assert!(!is_as(&store, seen, NOW + 2));
+        assert!(!is_unchanged(&store, watched, NOW));
+        let watched = watch(NOW);
+        assert!(is_unchanged(&store, watched, NOW + 1));
+        assert!(!is_unchanged(&store, watched, NOW + 2));
         flush(&store);
-        assert!(!is_as(&store, seen, NOW));
+        assert!(!is_unchanged(&store, watched, NOW));
     }
 }
