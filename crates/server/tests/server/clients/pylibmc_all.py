@@ -7,9 +7,13 @@ import pylibmc
 client = pylibmc.Client([sys.argv[1]], behaviors={"cas": True, "tcp_nodelay": True})
 
 # Values of several types, which the flags distinguish.
-for value in ["text", b"bytes\r\n\0", 42, -1, 1.5, True, None, ["a", {"b": (1, 2)}], "x" * 500_000]:
+for value in ["text", b"bytes\r\n\0", 42, -1, 1.5, None, ["a", {"b": (1, 2)}], "x" * 500_000]:
     assert client.set("key", value)
-    assert client.get("key") == value, value
+    got = client.get("key", "absent")
+    assert (type(got), got) == (type(value), value), (value, got)
+# The client itself returns a boolean as a number.
+assert client.set("key", True)
+assert client.get("key") == 1
 assert client.get("nothing") is None
 assert client.get("nothing", "default") == "default"
 assert client.set("compressed", "x" * 100_000, min_compress_len=1000)
@@ -39,9 +43,9 @@ assert client.set("count", 10)
 assert client.incr("count") == 11
 assert client.incr("count", 100) == 111
 assert client.decr("count", 112) == 0
-for absent in [client.incr, client.decr]:
+for count in [client.incr, client.decr]:
     try:
-        absent("nothing")
+        count("nothing")
         raise AssertionError("an absent key was counted")
     except pylibmc.NotFound:
         pass
@@ -59,7 +63,7 @@ assert client.set("short", "x", time=1000)
 assert client.touch("short", 2000)
 assert not client.touch("nothing", 1)
 assert client.set("gone", "x")
-assert client.touch("gone", 3_000_000)  # A second since 1970, long ago.
+assert client.touch("gone", 3_000_000)  # Beyond 30 days, so an absolute time: in February 1970.
 assert client.get("gone") is None
 
 assert client.delete("new")
@@ -69,4 +73,5 @@ assert int(stats["curr_items"]) > 0, stats
 assert client.flush_all()
 assert client.get("key") is None
 client.disconnect_all()
+# The client reconnects.
 assert client.get("key") is None
