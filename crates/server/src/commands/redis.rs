@@ -2,7 +2,7 @@
 //!
 //! | module                               | what it holds                                                  |
 //! |--------------------------------------|----------------------------------------------------------------|
-//! | `connection`                         | the turns of a connection                                      |
+//! | `connection`                         | one connection: reads commands, answers them                   |
 //! | `ahead`, `group`                     | commands that arrive together                                  |
 //! | `dispatch`                           | a command as it arrives: found, checked, queued or carried out |
 //! | `timing`                             | the durations of commands                                      |
@@ -15,11 +15,11 @@
 //! | `backup`, `durable`                  | `SAVE`, `BGREWRITEAOF` and the like                            |
 //! | `context`                            | the worker, the client, the connection's state and the reply   |
 //! | `state`                              | what a connection remembers between two commands               |
-//! | `dialect`                            | the protocol, as sockets and metrics know it                   |
-//! | `catalogue`, `command`               | the words and keys of each command, and what it does to data   |
+//! | `dialect`                            | the protocol's name and fixed errors, for `net` and metrics    |
+//! | `catalogue`, `command`               | each command's name, arity, key positions and effect on data   |
 //!
-//! No two modules use each other, directly or through others. Beside these there are patterns (`glob`), decimal
-//! fractions (`decimal`), a random choice (`random`), and the texts of help (`help`, `syntax`) and of errors (`error`).
+//! The modules' dependencies have no cycle. The others: glob patterns (`glob`), decimal fractions (`decimal`), a random
+//! choice (`random`), and the texts of help (`help`, `syntax`) and of errors (`error`).
 
 mod admin;
 mod ahead;

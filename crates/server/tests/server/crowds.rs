@@ -16,7 +16,7 @@ use wollemi_server::Config;
 /// Number of concurrent clients.
 const CROWD: usize = 10_000;
 
-/// Files that this process needs besides these connections: other tests run in it concurrently.
+/// Open files that this process needs besides the crowd's connections: other tests run in it concurrently.
 const OTHER_FILES: u64 = 500;
 
 /// Returns the server's `curr_connections`.
@@ -26,7 +26,9 @@ fn connections(client: &mut Client) -> usize {
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix("STAT curr_connections "));
-    line.expect("`stats` has the name").parse().expect("a number")
+    line.expect("`stats` reports curr_connections")
+        .parse()
+        .expect("a number")
 }
 
 /// Ten thousand clients of both protocols, in a separate process, stay connected, and each is answered, twice. If the
@@ -43,11 +45,11 @@ fn ten_thousand_clients_are_served() {
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let count = files.saturating_sub(OTHER_FILES).min(CROWD as u64);
     if count < CROWD as u64 {
-        let few = format!("ONLY {count} CLIENTS, not {CROWD}: this process may have {files} files\n");
+        let few = format!("ONLY {count} CLIENTS, not {CROWD}: the limit on open files is {files}\n");
         // Bypasses the test's captured output, which is not shown when it passes.
         let _ = std::io::stderr().write_all(few.as_bytes());
     }
-    assert!(count >= 100, "{files} files are too few for any crowd");
+    assert!(count >= 100, "the limit of {files} open files is too low");
     let redis = server.redis.expect("the server serves Redis clients");
     run(Command::new(python())
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/crowd.py"))
@@ -111,7 +113,7 @@ fn server_closes_broken_connections() {
     }
 }
 
-/// A Redis client that requests much and reads nothing delays no other client, and gets its answers once it reads.
+/// A Redis client that requests much and reads nothing blocks no other client, and gets its answers once it reads.
 #[test]
 fn slow_redis_readers_wait_alone() {
     let one = Config {
@@ -142,7 +144,7 @@ fn slow_redis_readers_wait_alone() {
     }
 }
 
-/// Requests that arrive a byte at a time, or cut at any place, are answered as if they arrived whole.
+/// Requests sent a byte at a time, or in two parts cut at any byte, are answered as if sent whole.
 #[test]
 fn requests_in_pieces_are_answered() {
     let server = Running::with_redis();
@@ -176,7 +178,7 @@ fn requests_in_pieces_are_answered() {
     }
 }
 
-/// Requests that are too large are refused in each protocol's words. A memcached client's connection continues; a Redis
+/// Requests that are too large get the error text of their protocol. A memcached client's connection continues; a Redis
 /// client's ends, as with Redis.
 #[test]
 fn oversized_requests_are_refused() {
