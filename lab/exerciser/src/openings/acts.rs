@@ -1,4 +1,4 @@
-//! The acts of a thread while recovery runs, and their changes.
+//! Operations that a thread performs while recovery runs, and the resulting changes of the maps.
 
 use super::image::Image;
 use crate::calls::Calls;
@@ -20,11 +20,14 @@ pub(super) enum Act {
         slot: usize,
         replacement: Option<(IndexKind, usize)>,
     },
-    /// Call `recover` after this time; it waits if the opening has already started recovery.
+    /// Call `recover` after this time. `recover` waits if the opening has started recovery.
     Recover(Duration),
+    /// Give free space back to the file system.
     GiveBack,
+    /// Check the database, and ignore the findings.
     Check,
-    /// Read and write keys of the kept maps whose number is `remainder` modulo `modulus`.
+    /// Make up to `calls` reads and writes, in these maps, of keys whose number is `remainder` modulo `modulus`:
+    /// writers share no key.
     Write {
         slots: Vec<usize>,
         remainder: usize,
@@ -32,10 +35,7 @@ pub(super) enum Act {
         calls: usize,
     },
     /// Make a map that no other thread uses, fill it, and drop it.
-    Scratch {
-        kind: IndexKind,
-        keys: usize,
-    },
+    Scratch { kind: IndexKind, keys: usize },
 }
 
 /// The differences between the maps' content and the image.
@@ -59,7 +59,9 @@ pub(super) struct Actor<'a> {
     pub calls: Calls,
     /// Calls of the maps of each index.
     pub indexes: Calls,
+    /// Drops refused because a check used the map.
     pub refused: u64,
+    /// The version of the value written last.
     version: u64,
 }
 
@@ -97,12 +99,12 @@ impl<'a> Actor<'a> {
             }
             Act::GiveBack => {
                 self.calls.add("Db::give_back");
-                self.db.give_back().map(drop).map_err(text)
+                self.db.give_back().map(drop).map_err(failed)
             }
-            // Other threads write meanwhile, so the check may report false faults.
+            // Other threads write meanwhile, so the check may report false faults: only an error counts.
             Act::Check => {
                 self.calls.add("Db::check");
-                self.db.check().map(drop).map_err(text)
+                self.db.check().map(drop).map_err(failed)
             }
             Act::Write {
                 ref slots,
@@ -122,32 +124,37 @@ impl<'a> Actor<'a> {
 
     fn drop_map(&mut self, slot: usize, replacement: Option<(IndexKind, usize)>) -> Result<(), Wrong> {
         let plan = &self.image.maps[slot];
-        let begun = Instant::now();
-        loop {
-            self.call("Db::drop_map", plan.kind);
-            match self.db.drop_map(&plan.name) {
-                Ok(true) => break,
-                Ok(false) => return Err("the map does not exist".into()),
-                // A check uses the map.
-                Err(Error::MapInUse(_)) if begun.elapsed() < PATIENCE => self.refused += 1,
-                Err(error) => return Err(error.to_string()),
-            }
-            std::thread::yield_now();
-        }
+        self.drop_when_unused(&plan.name, plan.kind)?;
         if let Some((kind, count)) = replacement {
-            let map = self.db.map_with(&plan.name, kind).map_err(text)?;
+            self.call("Db::map_with", kind);
+            let map = self.db.map_with(&plan.name, kind).map_err(failed)?;
             let value = |n| self.image.value_of_version(slot, n, REPLACEMENT_VERSION).bytes();
             let entries = plan.keys[..count]
                 .iter()
                 .enumerate()
                 .map(|(n, key)| (key, value(n)));
             self.call("Map::load", kind);
-            map.load(entries).map_err(text)?;
+            map.load(entries).map_err(failed)?;
         }
         self.changes
             .dropped
             .insert(slot, replacement.map(|(_, count)| count));
         Ok(())
+    }
+
+    /// Drops a map as soon as no check uses it.
+    fn drop_when_unused(&mut self, name: &str, kind: IndexKind) -> Result<(), Wrong> {
+        let begun = Instant::now();
+        loop {
+            self.call("Db::drop_map", kind);
+            match self.db.drop_map(name) {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err("the map does not exist".into()),
+                Err(Error::MapInUse(_)) if begun.elapsed() < PATIENCE => self.refused += 1,
+                Err(error) => return Err(failed(error)),
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn write_some(
@@ -157,8 +164,12 @@ impl<'a> Actor<'a> {
         modulus: usize,
         calls: usize,
     ) -> Result<(), Wrong> {
-        let map = |&slot: &usize| Ok((slot, self.db.map(&self.image.maps[slot].name).map_err(text)?));
-        let maps: Vec<(usize, Map)> = slots.iter().map(map).collect::<Result<_, Wrong>>()?;
+        let mut maps: Vec<(usize, Map)> = Vec::new();
+        for &slot in slots {
+            let plan = &self.image.maps[slot];
+            self.call("Db::map", plan.kind);
+            maps.push((slot, self.db.map(&plan.name).map_err(failed)?));
+        }
         for _ in 0..calls {
             let (slot, map) = &maps[self.random.index(maps.len())];
             let count = self.image.maps[*slot].keys.len();
@@ -179,12 +190,12 @@ impl<'a> Actor<'a> {
         match self.random.below(4) {
             0 => {
                 self.call("Map::get", plan.kind);
-                let found = map.get(key).map_err(text)?;
+                let found = map.get(key).map_err(failed)?;
                 differs(found.as_deref(), held).map_or(Ok(()), |differs| Err(wrong("get", differs)))
             }
             1 => {
                 self.call("Map::remove", plan.kind);
-                let removed = map.remove(key).map_err(text)?;
+                let removed = map.remove(key).map_err(failed)?;
                 self.changes.values.insert((slot, n), None);
                 if removed == held.is_some() {
                     Ok(())
@@ -199,7 +210,7 @@ impl<'a> Actor<'a> {
                 self.call("Map::upsert", plan.kind);
                 self.version += 1;
                 let value = self.image.value_of_version(slot, n, self.version);
-                map.upsert(key, value.bytes()).map_err(text)?;
+                map.upsert(key, value.bytes()).map_err(failed)?;
                 self.changes.values.insert((slot, n), Some(value));
                 Ok(())
             }
@@ -209,25 +220,16 @@ impl<'a> Actor<'a> {
     fn scratch(&mut self, kind: IndexKind, keys: usize) -> Result<(), Wrong> {
         let name = format!("scratch {:016x}", self.random.next());
         let plan = &self.image.maps[0];
-        let map = self.db.map_with(&name, kind).map_err(text)?;
+        self.call("Db::map_with", kind);
+        let map = self.db.map_with(&name, kind).map_err(failed)?;
         self.call("Map::load", kind);
         map.load(plan.keys.iter().take(keys).map(|key| (key, key)))
-            .map_err(text)?;
+            .map_err(failed)?;
         drop(map);
-        let begun = Instant::now();
-        loop {
-            self.call("Db::drop_map", kind);
-            match self.db.drop_map(&name) {
-                Ok(true) => return Ok(()),
-                Ok(false) => return Err("the map does not exist".into()),
-                Err(Error::MapInUse(_)) if begun.elapsed() < PATIENCE => self.refused += 1,
-                Err(error) => return Err(error.to_string()),
-            }
-            std::thread::yield_now();
-        }
+        self.drop_when_unused(&name, kind)
     }
 }
 
-pub(super) fn text(error: Error) -> Wrong {
+pub(super) fn failed(error: Error) -> Wrong {
     error.to_string()
 }

@@ -2,7 +2,7 @@
 //! change the content of the image's maps. So the content of the file after a kill at any moment is known.
 
 use super::SPEC;
-use super::acts::text;
+use super::acts::failed;
 use super::image::Image;
 use crate::random::Random;
 use crate::worker::Wrong;
@@ -64,7 +64,7 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
     let image = &Image::new(seed, &kinds, Path::new(word()?));
     let random = &mut Random::new(seed, 23 << 32 | round);
     let options = image.options().recovery_threads(random.pick(&[0, 1, 2, 4]));
-    let db = &options.open(image.path()).map_err(text)?;
+    let db = &options.open(image.path()).map_err(failed)?;
     let until = Instant::now() + MAX_LIFETIME;
     let continues = move || Instant::now() < until;
     let (writes, drops) = (random.next(), random.next());
@@ -74,7 +74,7 @@ pub(crate) fn be_killed(spec: &str) -> Result<(), Wrong> {
             scope.spawn(move || make_and_drop_maps(db, image, &mut Random::new(drops, 0), continues));
         while continues() {
             db.recover();
-            db.give_back().map_err(text)?;
+            db.give_back().map_err(failed)?;
             if writer.is_finished() || dropper.is_finished() {
                 break;
             }
@@ -91,12 +91,12 @@ fn rewrite(db: &Db, image: &Image, random: &mut Random, continues: impl Fn() -> 
     while continues() {
         let slot = random.index(image.maps.len());
         let plan = &image.maps[slot];
-        let map = db.map(&plan.name).map_err(text)?;
+        let map = db.map(&plan.name).map_err(failed)?;
         let first = random.index(plan.keys.len());
         let run = random.pick(&[1, 100, 10_000]);
         for n in first..(first + run).min(plan.keys.len()) {
             map.upsert(&plan.keys[n], image.value(slot, n).bytes())
-                .map_err(text)?;
+                .map_err(failed)?;
         }
     }
     Ok(())
@@ -112,14 +112,14 @@ fn make_and_drop_maps(
     while continues() {
         // A kill may have left the map, with another index.
         let name = format!("scratch {}", random.below(3));
-        db.drop_map(&name).map_err(text)?;
-        let map = db.map_with(&name, random.pick(&image.kinds)).map_err(text)?;
+        db.drop_map(&name).map_err(failed)?;
+        let map = db.map_with(&name, random.pick(&image.kinds)).map_err(failed)?;
         let keys = image.maps[0].keys.iter();
         map.load(keys.take(random.pick(&[10, 1_000, 9_000])).map(|key| (key, key)))
-            .map_err(text)?;
+            .map_err(failed)?;
         drop(map);
         if random.one_in(2) {
-            db.drop_map(&name).map_err(text)?;
+            db.drop_map(&name).map_err(failed)?;
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A round: distributes acts to threads, opens a copy, and compares its content afterwards.
 
-use super::acts::{Act, Actor, Changes, REPLACEMENT_VERSION, text};
+use super::acts::{Act, Actor, Changes, REPLACEMENT_VERSION, failed};
 use super::image::Image;
 use crate::calls::Calls;
 use crate::random::Random;
@@ -25,7 +25,7 @@ pub(super) fn run(image: &Image, threads: usize, random: &mut Random) -> Result<
     std::fs::copy(image.path(), image.copy_path()).map_err(|error| error.to_string())?;
     let open = |threads: usize| {
         let options = image.options().recovery_threads(threads);
-        options.open(image.copy_path()).map_err(text)
+        options.open(image.copy_path()).map_err(failed)
     };
     let acts = draw(image, random);
     let count = if threads == 0 { acts.len() } else { threads };
@@ -143,7 +143,7 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
 }
 
 fn check(db: &Db) -> Result<(), Wrong> {
-    let check = db.check().map_err(text)?;
+    let check = db.check().map_err(failed)?;
     let state = db.recovery_progress().state;
     if state != RecoveryState::Done {
         return Err(format!("recovery is {state}"));
@@ -158,7 +158,7 @@ fn check(db: &Db) -> Result<(), Wrong> {
 /// Compares every key of every map with what was written.
 fn compare(db: &Db, image: &Image, changes: &Changes) -> Result<(), Wrong> {
     for (slot, plan) in image.maps.iter().enumerate() {
-        let found = db.find_map(&plan.name).map_err(text)?;
+        let found = db.find_map(&plan.name).map_err(failed)?;
         let kind = found.as_ref().map_or(plan.kind, |map| map.index_kind());
         let wrong = |wrong: String| format!("map '{}' ({kind}): {wrong}", plan.name);
         let expected = match (changes.dropped.get(&slot), &found) {
