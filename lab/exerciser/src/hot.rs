@@ -134,7 +134,7 @@ pub fn look(directory: &Path) -> Result<String, String> {
     let ledgers = Ledgers::read(&plan)?;
     let mut text = format!("seed {}: {}\n", plan.seed, plan.about());
     for (at, key) in plan.keys.iter().enumerate() {
-        text += &format!("key {at} {}\n{}", shown(key), ledgers.list(at));
+        text += &format!("key {at} {}\n{}", shown(key), ledgers.whole_history(at));
     }
     match ledgers.judge(&plan.keys) {
         Ok(()) => text += "every history is linearizable\n",

@@ -11,7 +11,7 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-use super::ledger::{Seen, first_moment, read};
+use super::ledger::{Record, first_moment, read};
 use super::plan::{Plan, shown};
 use crate::calls::Calls;
 use crate::worker::Wrong;
@@ -21,41 +21,45 @@ use lines::{lines, list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+/// Around a call carried out in part, the operations that began or ended this many ticks of the clock before the call
+/// or after the kill are shown. A call takes two ticks.
+const SHOWN_AROUND: u64 = 40;
+
 /// The history of a key: for each thread its operations, in order.
-type History = Vec<Vec<Seen>>;
+type History = Vec<Vec<Record>>;
 
 /// The ledgers of all generations of a pool.
 pub(super) struct Ledgers {
-    seen: Vec<Seen>,
+    records: Vec<Record>,
     threads: usize,
 }
 
 impl Ledgers {
     pub fn read(plan: &Plan) -> Result<Ledgers, Wrong> {
-        let mut seen = Vec::new();
+        let mut records = Vec::new();
         for generation in 0..=plan.killed {
             for thread in 0..plan.threads {
                 let read = read(&plan.directory, generation, thread);
-                seen.extend(read.map_err(|error| format!("ledger {generation}.{thread}: {error}"))?);
+                records.extend(read.map_err(|error| format!("ledger {generation}.{thread}: {error}"))?);
             }
         }
         Ok(Ledgers {
-            seen,
+            records,
             threads: plan.threads,
         })
     }
 
     #[cfg(test)]
-    pub fn of(seen: Vec<Seen>) -> Ledgers {
-        let threads = seen.iter().map(|seen| seen.thread + 1).max().unwrap_or(0);
-        Ledgers { seen, threads }
+    pub fn of(records: Vec<Record>) -> Ledgers {
+        let threads = records.iter().map(|record| record.thread + 1).max().unwrap_or(0);
+        Ledgers { records, threads }
     }
 
-    /// Counts the answered calls of each function, without those that had neither an effect nor a result.
+    /// Counts the answered calls of each function. A transaction is not counted if every try of it met a conflict.
     pub fn calls(&self) -> Calls {
-        let answered = self.seen.iter().filter(|seen| !seen.is_pending());
+        let answered = self.records.iter().filter(|record| !record.is_pending());
         let calls: BTreeSet<_> = answered
-            .map(|seen| (seen.generation, seen.thread, seen.call, seen.function))
+            .map(|record| (record.generation, record.thread, record.call, record.function))
             .collect();
         let mut counts = Calls::default();
         calls
@@ -66,10 +70,10 @@ impl Ledgers {
 
     fn history(&self, key: usize) -> History {
         let mut history = vec![Vec::new(); self.threads];
-        for seen in self.seen.iter().filter(|seen| seen.key == key) {
+        for record in self.records.iter().filter(|record| record.key == key) {
             // A read without an answer proves nothing.
-            if !(seen.is_pending() && seen.event.operation == Operation::Get) {
-                history[seen.thread].push(*seen);
+            if !(record.is_pending() && record.event.operation == Operation::Get) {
+                history[record.thread].push(*record);
             }
         }
         history
@@ -95,88 +99,89 @@ impl Ledgers {
         self.judge_atomic(keys)
     }
 
-    /// Judges the batches and transactions in flight at kills. A call fails if the history of one of its keys requires
-    /// that it happened, and that of another key requires that it did not.
+    /// Judges the batches and transactions in flight at kills. A call was carried out in part if one key's history is
+    /// linearizable only with the call, and another's only without it.
     fn judge_atomic(&self, keys: &[Vec<u8>]) -> Result<(), Wrong> {
-        let in_flight = self.seen.iter().filter(|seen| {
-            seen.is_pending() && seen.function.is_atomic() && seen.event.operation != Operation::Get
+        let in_flight = self.records.iter().filter(|record| {
+            record.is_pending() && record.function.is_atomic() && record.event.operation != Operation::Get
         });
-        let mut calls: BTreeMap<_, Vec<&Seen>> = BTreeMap::new();
-        for seen in in_flight {
-            let call = (seen.generation, seen.thread, seen.call);
-            calls.entry(call).or_default().push(seen);
+        let mut calls: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
+        for record in in_flight {
+            let call = (record.generation, record.thread, record.call);
+            calls.entry(call).or_default().push(record);
         }
         for changes in calls.values().filter(|changes| changes.len() > 1) {
-            let (mut happened, mut did_not) = (None, None);
-            for change in changes {
-                let with = |outcome: Option<Outcome>| {
-                    let mut history = self.history(change.key);
-                    let of_thread = &mut history[change.thread];
-                    let place = of_thread
-                        .iter()
-                        .position(|seen| (seen.generation, seen.call) == (change.generation, change.call));
-                    match (place, outcome) {
-                        (Some(at), Some(outcome)) => of_thread[at].event.outcome = outcome,
-                        (Some(at), None) => _ = of_thread.remove(at),
-                        (None, _) => {}
-                    }
-                    is_linearizable(&[None], &history)
-                };
-                let done = match change.event.operation {
-                    Operation::CompareAndSwap(..) => Outcome::Did(true),
-                    _ => Outcome::Untold,
-                };
-                if !with(None) {
-                    happened = Some(change);
-                }
-                if !with(Some(done)) {
-                    did_not = Some(change);
-                }
-            }
+            let happened = changes.iter().rfind(|change| !self.holds_if(change, false));
+            let did_not = changes.iter().rfind(|change| !self.holds_if(change, true));
             if let (Some(happened), Some(did_not)) = (happened, did_not) {
-                let mut text = format!(
-                    "{} in flight at the end of generation {} was carried out in part: key {} {} holds its change, and \
-                     key {} {} does not\n",
-                    happened.function.name(),
-                    happened.generation,
-                    happened.key,
-                    shown(&keys[happened.key]),
-                    did_not.key,
-                    shown(&keys[did_not.key]),
-                );
-                for change in [happened, did_not] {
-                    // At most 40 moments before the call or after the kill. A call takes two: request and answer.
-                    let around = |seen: &&Seen| {
-                        seen.event.end + 40 > change.event.start
-                            && seen.event.start < first_moment(change.generation + 1) + 40
-                    };
-                    let of_key = self.history(change.key);
-                    let near: Vec<_> = of_key.iter().flatten().filter(around).copied().collect();
-                    let _ = write!(text, "key {}, around it:\n{}", change.key, list(&near));
-                }
-                return Err(text);
+                return Err(self.in_part(happened, did_not, keys));
             }
         }
         Ok(())
     }
 
+    /// Returns whether the history of the change's key is linearizable if the change, which has no answer, happened, or
+    /// if it did not.
+    fn holds_if(&self, change: &Record, happened: bool) -> bool {
+        let mut history = self.history(change.key);
+        let of_thread = &mut history[change.thread];
+        let place = of_thread
+            .iter()
+            .position(|record| (record.generation, record.call) == (change.generation, change.call));
+        match place {
+            Some(at) if happened => {
+                of_thread[at].event.outcome = match change.event.operation {
+                    Operation::CompareAndSwap(..) => Outcome::Did(true),
+                    _ => Outcome::Untold,
+                }
+            }
+            Some(at) => _ = of_thread.remove(at),
+            None => {}
+        }
+        is_linearizable(&[None], &history)
+    }
+
+    /// Describes a call of which one change happened and another did not.
+    fn in_part(&self, happened: &Record, did_not: &Record, keys: &[Vec<u8>]) -> String {
+        let mut text = format!(
+            "{} in flight at the end of generation {} was carried out in part: key {} {} holds its change, and \
+             key {} {} does not\n",
+            happened.function.name(),
+            happened.generation,
+            happened.key,
+            shown(&keys[happened.key]),
+            did_not.key,
+            shown(&keys[did_not.key]),
+        );
+        for change in [happened, did_not] {
+            let around = |record: &&Record| {
+                record.event.end + SHOWN_AROUND > change.event.start
+                    && record.event.start < first_moment(change.generation + 1) + SHOWN_AROUND
+            };
+            let of_key = self.history(change.key);
+            let near: Vec<_> = of_key.iter().flatten().filter(around).copied().collect();
+            let _ = write!(text, "key {}, around it:\n{}", change.key, list(&near));
+        }
+        text
+    }
+
     /// Lists the operations of this generation that have no answer.
     pub fn in_flight(&self, generation: u64) -> String {
         let in_flight = self
-            .seen
+            .records
             .iter()
-            .filter(|seen| seen.generation == generation && seen.is_pending());
+            .filter(|record| record.generation == generation && record.is_pending());
         list(&in_flight.copied().collect::<Vec<_>>())
     }
 
     /// Returns the history of a key as text, however long: all its operations except reads without an answer.
-    pub fn list(&self, key: usize) -> String {
+    pub fn whole_history(&self, key: usize) -> String {
         lines(&self.history(key).concat(), usize::MAX)
     }
 }
 
 fn is_linearizable(contents: &[Option<u64>], history: &History) -> bool {
-    let of_thread = |seen: &Vec<Seen>| seen.iter().map(|seen| seen.event).collect();
+    let of_thread = |records: &Vec<Record>| records.iter().map(|record| record.event).collect();
     let events: Vec<Vec<HistoryEvent>> = history.iter().map(of_thread).collect();
     linearizable_from(contents, &events).is_ok()
 }

@@ -233,7 +233,7 @@ fn decode(number: u64, new: Option<u64>, expected: Option<u64>) -> Option<Operat
 
 /// A record that was read: one operation on one key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct Record {
     pub generation: u64,
     pub thread: usize,
     /// The number of the call in its thread and generation.
@@ -243,7 +243,7 @@ pub(super) struct Seen {
     pub event: HistoryEvent,
 }
 
-impl Seen {
+impl Record {
     pub fn is_pending(&self) -> bool {
         self.event.outcome == Outcome::Pending
     }
@@ -253,7 +253,7 @@ impl Seen {
 /// are none if the process was killed before it created the file. If the recorded answer to one of a call's operations
 /// says that it has changed something, the call has returned and has changed all of its keys: its changes without a
 /// recorded answer count as carried out, with unknown results.
-pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Result<Vec<Seen>> {
+pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Result<Vec<Record>> {
     let bytes = match std::fs::read(path(directory, generation, thread)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -262,7 +262,7 @@ pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Resu
     let (words, _) = bytes.as_chunks::<8>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
     let records = words.chunks_exact(RECORD).take_while(|record| record[0] != 0);
-    let seen = records.map(|record| -> Option<Option<Seen>> {
+    let read = records.map(|record| -> Option<Option<Record>> {
         let [start, what, new, expected, end, answer, value, _] = *record else {
             return None;
         };
@@ -279,7 +279,7 @@ pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Resu
             (_, 4) => Outcome::Untold,
             _ => return None,
         };
-        Some(Some(Seen {
+        Some(Some(Record {
             generation,
             thread,
             call: what >> 32,
@@ -297,22 +297,22 @@ pub(super) fn read(directory: &Path, generation: u64, thread: usize) -> io::Resu
             },
         }))
     });
-    let seen: Option<Vec<Option<Seen>>> = seen.collect();
-    let seen = seen.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a ledger of hot keys"))?;
-    let mut seen: Vec<Seen> = seen.into_iter().flatten().collect();
-    for call in seen.chunk_by_mut(|a, b| a.call == b.call) {
-        let has_changed = |seen: &Seen| {
+    let read: Option<Vec<Option<Record>>> = read.collect();
+    let read = read.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a ledger of hot keys"))?;
+    let mut read: Vec<Record> = read.into_iter().flatten().collect();
+    for call in read.chunk_by_mut(|a, b| a.call == b.call) {
+        let has_changed = |record: &Record| {
             let HistoryEvent {
                 operation, outcome, ..
-            } = seen.event;
+            } = record.event;
             operation != Operation::Get && !matches!(outcome, Outcome::Pending | Outcome::Did(false))
         };
         if call.iter().any(has_changed) {
-            let untold = call.iter_mut().filter(|seen| seen.is_pending());
-            untold.for_each(|seen| seen.event.outcome = Outcome::Untold);
+            let untold = call.iter_mut().filter(|record| record.is_pending());
+            untold.for_each(|record| record.event.outcome = Outcome::Untold);
         }
     }
-    Ok(seen)
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -358,13 +358,22 @@ mod tests {
             for (i, &(key, operation)) in operations.iter().enumerate() {
                 let answer = answers.get(i).copied().unwrap_or(Some(Pending));
                 let Some(answer) = answer else { continue };
-                let seen = read.next().expect("a record");
+                let record = read.next().expect("a record");
                 assert_eq!(
-                    (seen.generation, seen.thread, seen.call, seen.function, seen.key),
+                    (
+                        record.generation,
+                        record.thread,
+                        record.call,
+                        record.function,
+                        record.key
+                    ),
                     (3, 2, call as u64, *function, key)
                 );
-                assert_eq!((seen.event.operation, seen.event.outcome), (operation, answer));
-                assert!(seen.event.start < seen.event.end && seen.event.end <= first_moment(4));
+                assert_eq!(
+                    (record.event.operation, record.event.outcome),
+                    (operation, answer)
+                );
+                assert!(record.event.start < record.event.end && record.event.end <= first_moment(4));
             }
         }
         assert!(read.next().is_none());
@@ -386,7 +395,7 @@ mod tests {
         drop(ledger);
         let outcomes: Vec<_> = read(directory.path(), 0, 0)?
             .iter()
-            .map(|seen| seen.event.outcome)
+            .map(|record| record.event.outcome)
             .collect();
         assert_eq!(outcomes, [Did(true), Untold, Did(false), Pending]);
         Ok(())

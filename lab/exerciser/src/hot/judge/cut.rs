@@ -8,7 +8,7 @@
 //! 3. Remove a single operation that has changed nothing: a read, or a write whose answer says that it had no effect.
 
 use super::{History, is_linearizable};
-use crate::hot::ledger::Seen;
+use crate::hot::ledger::Record;
 use index::conformance::{HistoryEvent, Operation, Outcome};
 use std::collections::BTreeSet;
 
@@ -17,12 +17,12 @@ const ANYTHING_ELSE: u64 = u64::MAX;
 
 /// Replaces the event of each operation by the result of `change`; `None` removes the operation. Also removes reads
 /// that become pending.
-fn cut(history: &History, change: impl Fn(&Seen) -> Option<HistoryEvent>) -> History {
-    let of_thread = |seen: &Vec<Seen>| {
-        let left = seen.iter().filter_map(|seen| {
-            let event = change(seen)?;
+fn cut(history: &History, change: impl Fn(&Record) -> Option<HistoryEvent>) -> History {
+    let of_thread = |records: &Vec<Record>| {
+        let left = records.iter().filter_map(|record| {
+            let event = change(record)?;
             let is_nothing = event.operation == Operation::Get && event.outcome == Outcome::Pending;
-            (!is_nothing).then_some(Seen { event, ..*seen })
+            (!is_nothing).then_some(Record { event, ..*record })
         });
         left.collect()
     };
@@ -32,11 +32,11 @@ fn cut(history: &History, change: impl Fn(&Seen) -> Option<HistoryEvent>) -> His
 /// Returns the values that the key may have held at first, as far as the history distinguishes them.
 fn possible(history: &History) -> Vec<Option<u64>> {
     let mut contents = BTreeSet::from([None, Some(ANYTHING_ELSE)]);
-    for seen in history.iter().flatten() {
-        if let Outcome::Saw(value) = seen.event.outcome {
+    for record in history.iter().flatten() {
+        if let Outcome::Saw(value) = record.event.outcome {
             contents.insert(value);
         }
-        if let Operation::CompareAndSwap(expected, _) = seen.event.operation {
+        if let Operation::CompareAndSwap(expected, _) = record.event.operation {
             contents.insert(expected);
         }
     }
@@ -50,7 +50,7 @@ fn first_of(moments: &[u64], holds: impl Fn(u64) -> bool) -> Option<u64> {
 }
 
 /// Cuts down a history that is not linearizable. Returns the operations left, in the order of their starts.
-pub(super) fn cut_down(history: &History) -> Vec<Seen> {
+pub(super) fn cut_down(history: &History) -> Vec<Record> {
     let (mut history, mut contents) = (history.clone(), vec![None]);
     let count = |history: &History| history.iter().map(Vec::len).sum::<usize>();
     loop {
@@ -63,13 +63,13 @@ pub(super) fn cut_down(history: &History) -> Vec<Seen> {
         }
     }
     let mut left = history.concat();
-    left.sort_by_key(|seen| (seen.event.start, seen.event.end));
+    left.sort_by_key(|record| (record.event.start, record.event.end));
     left
 }
 
 /// Returns all moments at which an operation begins or ends.
 fn moments(history: &History) -> Vec<u64> {
-    let events = history.iter().flatten().map(|seen| seen.event);
+    let events = history.iter().flatten().map(|record| record.event);
     let mut moments: Vec<u64> = events.flat_map(|event| [event.start, event.end]).collect();
     moments.sort_unstable();
     moments.dedup();
@@ -79,9 +79,9 @@ fn moments(history: &History) -> Vec<u64> {
 /// Returns the shortest beginning of the history that is not linearizable.
 fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
     let until = |moment: u64| {
-        cut(history, |seen| match seen.event {
+        cut(history, |record| match record.event {
             HistoryEvent { start, .. } if start > moment => None,
-            HistoryEvent { end, .. } if end > moment => Some(pending(seen)),
+            HistoryEvent { end, .. } if end > moment => Some(pending(record)),
             event => Some(event),
         })
     };
@@ -95,9 +95,9 @@ fn cut_end(history: &History, contents: &[Option<u64>]) -> History {
 /// may have held. Returns the whole history if the proof needs the key's first value.
 fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<Option<u64>>) {
     let since = |moment: u64| {
-        cut(&history, |seen| match seen.event {
+        cut(&history, |record| match record.event {
             HistoryEvent { end, .. } if end < moment => None,
-            HistoryEvent { start, .. } if start < moment => Some(pending(seen)),
+            HistoryEvent { start, .. } if start < moment => Some(pending(record)),
             event => Some(event),
         })
     };
@@ -118,10 +118,10 @@ fn cut_beginning(history: History, contents: Vec<Option<u64>>) -> (History, Vec<
     }
 }
 
-fn pending(seen: &Seen) -> HistoryEvent {
+fn pending(record: &Record) -> HistoryEvent {
     HistoryEvent {
         outcome: Outcome::Pending,
-        ..seen.event
+        ..record.event
     }
 }
 

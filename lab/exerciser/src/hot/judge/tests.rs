@@ -7,14 +7,14 @@ use Operation::*;
 use Outcome::*;
 
 /// Returns an operation on key 0 by `Map::edit`.
-fn seen(
+fn record(
     generation: u64,
     thread: usize,
     moments: std::ops::Range<u64>,
     operation: Operation,
     outcome: Outcome,
-) -> Seen {
-    Seen {
+) -> Record {
+    Record {
         generation,
         thread,
         call: moments.start,
@@ -32,13 +32,13 @@ fn seen(
     }
 }
 
-fn judge(seen: &[Seen]) -> Result<(), Wrong> {
-    Ledgers::of(seen.to_vec()).judge(&[b"hot".to_vec(), b"hotter".to_vec()])
+fn judge(records: &[Record]) -> Result<(), Wrong> {
+    Ledgers::of(records.to_vec()).judge(&[b"hot".to_vec(), b"hotter".to_vec()])
 }
 
 /// Returns the operations that a failure shows.
-fn shown(seen: &[Seen]) -> Vec<String> {
-    let wrong = judge(seen).expect_err("it cannot be explained");
+fn shown(records: &[Record]) -> Vec<String> {
+    let wrong = judge(records).expect_err("it cannot be explained");
     let lines = wrong.lines().filter(|line| line.starts_with("  generation"));
     lines.map(str::to_owned).collect()
 }
@@ -49,8 +49,8 @@ const B: u64 = 2;
 /// A write acknowledged before the kill must be visible after it.
 #[test]
 fn a_lost_acknowledged_write_is_found() {
-    let write = seen(0, 0, 1..2, Upsert(A), Did(true));
-    let after = |value| seen(1, 1, 1..2, Get, Saw(value));
+    let write = record(0, 0, 1..2, Upsert(A), Did(true));
+    let after = |value| record(1, 1, 1..2, Get, Saw(value));
     assert!(judge(&[write, after(Some(A))]).is_ok());
     let lines = shown(&[write, after(None)]);
     assert!(
@@ -64,9 +64,9 @@ fn a_lost_acknowledged_write_is_found() {
 fn a_resurrected_key_is_found() {
     let history = |value| {
         [
-            seen(0, 0, 1..2, Insert(A), Did(true)),
-            seen(0, 1, 3..4, Remove, Did(true)),
-            seen(1, 0, 1..2, Get, Saw(value)),
+            record(0, 0, 1..2, Insert(A), Did(true)),
+            record(0, 1, 3..4, Remove, Did(true)),
+            record(1, 0, 1..2, Get, Saw(value)),
         ]
     };
     assert!(judge(&history(None)).is_ok());
@@ -78,10 +78,10 @@ fn a_resurrected_key_is_found() {
 fn what_was_in_flight_happened_or_did_not() {
     let history = |first, second| {
         [
-            seen(0, 0, 1..2, Upsert(A), Did(true)),
-            seen(0, 0, 3..4, Upsert(B), Pending),
-            seen(1, 0, 1..2, Get, Saw(first)),
-            seen(1, 1, 3..4, Get, Saw(second)),
+            record(0, 0, 1..2, Upsert(A), Did(true)),
+            record(0, 0, 3..4, Upsert(B), Pending),
+            record(1, 0, 1..2, Get, Saw(first)),
+            record(1, 1, 3..4, Get, Saw(second)),
         ]
     };
     for value in [A, B] {
@@ -98,10 +98,10 @@ fn what_was_in_flight_happened_or_did_not() {
 fn what_was_in_flight_happens_once() {
     let history = |last| {
         [
-            seen(0, 0, 1..2, Insert(A), Pending),
-            seen(1, 0, 1..2, Get, Saw(Some(A))),
-            seen(1, 1, 3..4, Remove, Did(true)),
-            seen(2, 1, 1..2, Get, Saw(last)),
+            record(0, 0, 1..2, Insert(A), Pending),
+            record(1, 0, 1..2, Get, Saw(Some(A))),
+            record(1, 1, 3..4, Remove, Did(true)),
+            record(2, 1, 1..2, Get, Saw(last)),
         ]
     };
     assert!(judge(&history(None)).is_ok());
@@ -113,10 +113,10 @@ fn what_was_in_flight_happens_once() {
 fn two_in_flight_take_either_order() {
     let history = |swapped, after| {
         [
-            seen(0, 0, 1..2, Upsert(A), Pending),
-            seen(0, 1, 1..2, CompareAndSwap(Some(A), Some(B)), Pending),
-            seen(1, 0, 1..2, Swap(3), Saw(swapped)),
-            seen(1, 1, 5..6, Get, Saw(after)),
+            record(0, 0, 1..2, Upsert(A), Pending),
+            record(0, 1, 1..2, CompareAndSwap(Some(A), Some(B)), Pending),
+            record(1, 0, 1..2, Swap(3), Saw(swapped)),
+            record(1, 1, 5..6, Get, Saw(after)),
         ]
     };
     for before in [None, Some(A), Some(B)] {
@@ -130,12 +130,12 @@ fn two_in_flight_take_either_order() {
 fn a_batch_in_flight_is_whole_or_not_there() {
     let history = |first, second| {
         let mut history = [
-            seen(0, 0, 1..2, Upsert(A), Pending),
-            seen(0, 0, 1..2, Remove, Pending),
-            seen(1, 0, 1..2, Get, Saw(first)),
-            seen(1, 0, 3..4, Get, Saw(second)),
+            record(0, 0, 1..2, Upsert(A), Pending),
+            record(0, 0, 1..2, Remove, Pending),
+            record(1, 0, 1..2, Get, Saw(first)),
+            record(1, 0, 3..4, Get, Saw(second)),
             // The second key's value before.
-            seen(0, 1, 0..1, Insert(B), Did(true)),
+            record(0, 1, 0..1, Insert(B), Did(true)),
         ];
         for change in &mut history[..2] {
             change.function = Function::Batch;
@@ -161,7 +161,7 @@ fn a_long_history_is_cut_down() {
     for turn in 0..300 {
         let (generation, at) = (turn / 100, 10 * (turn % 100));
         let mut push = |thread, from, operation, outcome| {
-            history.push(seen(
+            history.push(record(
                 generation,
                 thread,
                 at + from..at + from + 2,
