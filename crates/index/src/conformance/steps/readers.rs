@@ -18,7 +18,7 @@ const MAX_STOPS: usize = 300;
 /// Repeats a read, with a change after each of its loads; after about [`MAX_STOPS`] of them if a read has more, such
 /// as one through hundreds of similar layers. `amid` runs the read with the change after the load of that number, and
 /// returns whether there was one. Returns whether the read loads anything.
-fn at_each_load(amid: impl Fn(usize) -> bool) -> bool {
+pub(super) fn at_each_load(amid: impl Fn(usize) -> bool) -> bool {
     // Doubles the distance until there are few enough.
     let shift = (0_u32..)
         .find(|shift| !amid(MAX_STOPS << shift))
