@@ -4,9 +4,9 @@ import java.util.Iterator;
 import org.apache.cassandra.db.partitions.Partition;
 
 /**
- * The number of partitions and the size of their keys.
+ * A count of partitions.
  *
- * @param partitions their number
+ * @param partitions the number of partitions
  * @param keyBytes the total length of their keys
  */
 record Census(long partitions, long keyBytes) {
@@ -21,7 +21,7 @@ record Census(long partitions, long keyBytes) {
         return new Census(count, bytes);
     }
 
-    Census and(Census other) {
+    Census plus(Census other) {
         return new Census(partitions + other.partitions, keyBytes + other.keyBytes);
     }
 }

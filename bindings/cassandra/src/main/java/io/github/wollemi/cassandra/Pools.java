@@ -193,6 +193,15 @@ final class Pools {
     }
 
     /**
+     * Closes pools that were adopted, after an exception that keeps the memtable from using them. The table's next
+     * memtable adopts them.
+     */
+    synchronized void giveBack(List<Pool> adopted, RuntimeException failed) {
+        searched = false;
+        adopted.forEach(pool -> close(pool, failed));
+    }
+
+    /**
      * Returns the time at which a memtable is switched out, in milliseconds since 1970. It is after each truncation
      * that is known, even if the clock was set back since: otherwise the pool would be removed at the next start.
      *

@@ -17,7 +17,7 @@ import org.apache.cassandra.notifications.MemtableDiscardedNotification;
  */
 final class Retirement implements INotificationConsumer {
     private final Memtable memtable;
-    private final Pools folder;
+    private final Pools tablePools;
     private final Supplier<List<Pool>> pools;
     private final ColumnFamilyStore table;
     private boolean done;
@@ -27,9 +27,9 @@ final class Retirement implements INotificationConsumer {
      *
      * @param pools returns the memtable's pools
      */
-    Retirement(Memtable memtable, Memtable.Owner owner, Pools folder, Supplier<List<Pool>> pools) {
+    Retirement(Memtable memtable, Memtable.Owner owner, Pools tablePools, Supplier<List<Pool>> pools) {
         this.memtable = memtable;
-        this.folder = folder;
+        this.tablePools = tablePools;
         this.pools = pools;
         this.table = owner instanceof ColumnFamilyStore ? (ColumnFamilyStore) owner : null;
         if (table != null) {
@@ -50,7 +50,7 @@ final class Retirement implements INotificationConsumer {
             if (table != null) {
                 table.getTracker().unsubscribe(this);
             }
-            pools.get().forEach(pool -> folder.retire(pool.path()));
+            pools.get().forEach(pool -> tablePools.retire(pool.path()));
             done = true;
         }
     }

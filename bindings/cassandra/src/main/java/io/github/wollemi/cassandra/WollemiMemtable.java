@@ -1,13 +1,11 @@
 package io.github.wollemi.cassandra;
 
 import io.github.wollemi.Snapshot;
-import io.github.wollemi.WollemiException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.cassandra.db.ColumnFamilyStore;
@@ -15,7 +13,6 @@ import org.apache.cassandra.db.DataRange;
 import org.apache.cassandra.db.DecoratedKey;
 import org.apache.cassandra.db.EmptyIterators;
 import org.apache.cassandra.db.PartitionPosition;
-import org.apache.cassandra.db.RegularAndStaticColumns;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.SystemKeyspace;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
@@ -30,7 +27,6 @@ import org.apache.cassandra.db.rows.EncodingStats;
 import org.apache.cassandra.db.rows.LazilyInitializedUnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterator;
 import org.apache.cassandra.db.rows.UnfilteredRowIterators;
-import org.apache.cassandra.index.SecondaryIndexManager;
 import org.apache.cassandra.index.transactions.UpdateTransaction;
 import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.schema.IndexMetadata;
@@ -60,44 +56,33 @@ import org.slf4j.LoggerFactory;
  */
 public final class WollemiMemtable extends AbstractAllocatorMemtable {
     private static final Logger LOGGER = LoggerFactory.getLogger(WollemiMemtable.class);
-    /** The size is checked at least every this many written bytes. */
-    private static final long CHECK_INTERVAL = 4 << 20;
 
     private final Settings settings;
-    private final Pools folder;
-    /** Pools of an earlier process that are no longer written, oldest first. */
-    private final List<Pool> inherited;
-    /** The pool that is written to; null before the first write. */
-    private volatile Pool active;
-    private volatile long switchedOut = Long.MAX_VALUE;
-    private volatile Retirement retirement;
-
+    private final MemtablePools pools;
+    private final FlushTrigger flushTrigger;
     private final AtomicLong liveDataSize = new AtomicLong();
-    private final AtomicLong sinceLook = new AtomicLong();
-    private final AtomicBoolean flushAsked = new AtomicBoolean();
     private final Estimate partitions = new Estimate();
 
     WollemiMemtable(Settings settings, AtomicReference<CommitLogPosition> commitLogLowerBound, TableMetadataRef metadata,
             Memtable.Owner owner) {
         super(commitLogLowerBound, metadata, owner);
         this.settings = settings;
-        this.folder = Pools.of(settings, metadata);
-        List<Pool> left = new ArrayList<>(
-                folder.adopt(settings, metadata, () -> SystemKeyspace.getTruncatedAt(metadata.get().id)));
-        for (Pool pool : left) {
-            liveDataSize.addAndGet(pool.size());
-            columnsCollector.update(pool.schema().columns());
-        }
-        if (!left.isEmpty()) {
+        this.flushTrigger = new FlushTrigger(this, owner, settings);
+        this.pools = new MemtablePools(settings, metadata, () -> SystemKeyspace.getTruncatedAt(metadata.get().id),
+                this::adopted);
+        if (!pools.all().isEmpty()) {
             warnOfIndexes(metadata());
-            Pool newest = left.remove(left.size() - 1);
-            newest.clearSwitchedOut();
-            active = newest;
         }
-        this.inherited = List.copyOf(left);
     }
 
-    /** Warns of custom indexes (SAI, SASI): unflushed entries are on the heap, so those of adopted rows are lost. */
+    private void adopted(Pool pool) {
+        liveDataSize.addAndGet(pool.size());
+        columnsCollector.update(pool.schema().columns());
+    }
+
+    /**
+     * Warns of custom indexes (SAI, SASI). They keep unflushed entries on the heap, so entries for adopted rows are lost.
+     */
     private static void warnOfIndexes(TableMetadata table) {
         for (IndexMetadata index : table.indexes) {
             if (index.isCustom()) {
@@ -121,73 +106,16 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
 
     @Override
     public long put(PartitionUpdate update, UpdateTransaction indexer, OpOrder.Group opGroup) {
-        Pool pool = writable();
+        Pool pool = pools.writable();
         Writer writer = new Writer(pool, update, indexer, metadata());
-        // Before the write: if an index fails then, the row is present, and is flushed with all of its columns.
+        // Before the write: if an index fails after the row was written, the row is flushed, and all of its columns must
+        // be known.
         columnsCollector.update(update.columns());
         writer.write();
         liveDataSize.addAndGet(writer.growth());
         currentOperations.addAndGet(update.operationCount());
-        flushIfLarge(pool, update.dataSize());
+        flushTrigger.wrote(pool, update.dataSize());
         return writer.timeDelta();
-    }
-
-    private Pool writable() {
-        Pool pool = active;
-        return pool != null ? pool : create();
-    }
-
-    private synchronized Pool create() {
-        if (active == null) {
-            Pool pool = folder.create(settings, metadata);
-            if (switchedOut != Long.MAX_VALUE) {
-                try {
-                    pool.setSwitchedOut(switchedOut);
-                } catch (WollemiException failed) {
-                    pool.close();
-                    throw MemtableFailure.of(pool, "creating", failed);
-                }
-            }
-            active = pool;
-        }
-        return active;
-    }
-
-    private void flushIfLarge(Pool pool, long written) {
-        if (sinceLook.addAndGet(written) < Math.min(CHECK_INTERVAL, settings.flushSize() / 4)) {
-            return;
-        }
-        sinceLook.set(0);
-        if (pool.size() >= settings.flushSize() && !flushAsked.getAndSet(true)) {
-            askForFlush();
-        }
-    }
-
-    /**
-     * A table and its indexes are flushed together. Flushing an index alone would make Cassandra discard the commit log
-     * of its table, which has the same id.
-     */
-    private void askForFlush() {
-        if (!(owner instanceof ColumnFamilyStore store) || !SecondaryIndexManager.isIndexColumnFamilyStore(store)) {
-            owner.signalFlushRequired(this, ColumnFamilyStore.FlushReason.MEMTABLE_LIMIT);
-        } else if (store.getCurrentMemtable() == this) {
-            ColumnFamilyStore table = SecondaryIndexManager.getParentCfs(store);
-            table.signalFlushRequired(table.getCurrentMemtable(), ColumnFamilyStore.FlushReason.MEMTABLE_LIMIT);
-        }
-    }
-
-    /** Returns all pools, the one that is written to last. */
-    private List<Pool> pools() {
-        Pool pool = active;
-        if (pool == null) {
-            return inherited;
-        }
-        if (inherited.isEmpty()) {
-            return List.of(pool);
-        }
-        List<Pool> all = new ArrayList<>(inherited);
-        all.add(pool);
-        return all;
     }
 
     @Override
@@ -197,7 +125,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         byte[] partition = Keys.partition(key);
         List<UnfilteredRowIterator> found = new ArrayList<>(1);
         try {
-            for (Pool pool : pools()) {
+            for (Pool pool : pools.all()) {
                 UnfilteredRowIterator one = new Reader(pool, selection, partition).read();
                 if (one != null) {
                     found.add(one);
@@ -211,19 +139,19 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     }
 
     /**
-     * Returns all of a partition. Compactions only ask whether it is empty, and do not close the iterator: so it holds
-     * no resources before it is used.
+     * Returns all of a partition. Compactions only test the result for null and do not close it, so the iterator holds no
+     * resources before its first use.
      */
     @Override
     public UnfilteredRowIterator rowIterator(DecoratedKey key) {
         byte[] partition = Keys.partition(key);
-        if (pools().stream().noneMatch(pool -> pool.mayHold(partition))) {
+        if (pools.all().stream().noneMatch(pool -> pool.mayHold(partition))) {
             return null;
         }
         return new LazilyInitializedUnfilteredRowIterator(key) {
             @Override
             protected UnfilteredRowIterator initializeIterator() {
-                ColumnFilter all = ColumnFilter.selection(storedColumns());
+                ColumnFilter all = ColumnFilter.selection(columnsCollector.get());
                 UnfilteredRowIterator found =
                         rowIterator(key, Slices.ALL, all, false, SSTableReadsListener.NOOP_LISTENER);
                 return found != null ? found : EmptyIterators.unfilteredRow(WollemiMemtable.this.metadata(), key, false);
@@ -236,7 +164,7 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
             SSTableReadsListener listener) {
         List<UnfilteredPartitionIterator> scans = new ArrayList<>(1);
         try {
-            for (Pool pool : pools()) {
+            for (Pool pool : pools.all()) {
                 scans.add(scan(pool, filter, range));
             }
         } catch (RuntimeException failed) {
@@ -265,25 +193,28 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     }
 
     /** Returns all partitions between two positions. No writer may be active any more. */
-    Iterator<Partition> partitions(PartitionPosition from, PartitionPosition to) {
-        List<Pool> pools = pools();
-        if (pools.size() <= 1) {
-            return pools.isEmpty() ? Collections.emptyIterator() : scan(pools.get(0), from, to);
+    private Iterator<Partition> partitions(PartitionPosition from, PartitionPosition to) {
+        List<Pool> all = pools.all();
+        if (all.size() <= 1) {
+            return all.isEmpty() ? Collections.emptyIterator() : scan(all.get(0), from, to);
         }
-        return new MergedScan(pools.stream().map(pool -> scan(pool, from, to)).toList());
+        return new MergedScan(all.stream().map(pool -> scan(pool, from, to)).toList());
     }
 
     private Scan scan(Pool pool, PartitionPosition from, PartitionPosition to) {
         return new Scan(pool, Scan.between(pool.rows(), from, true, to, false), metadata(), storedStats());
     }
 
-    /** Counts the partitions between two positions; one in several pools counts for each, one in a closed pool not. */
-    Census census(PartitionPosition from, PartitionPosition to) {
-        return pools().stream().map(pool -> pool.unlessClosed(() -> Census.of(scan(pool, from, to)), Census.NONE))
-                .reduce(Census.NONE, Census::and);
+    /**
+     * Counts the partitions between two positions. A partition in several pools counts once for each. Closed pools count
+     * as empty.
+     */
+    private Census census(PartitionPosition from, PartitionPosition to) {
+        return pools.all().stream().map(pool -> pool.unlessClosed(() -> Census.of(scan(pool, from, to)), Census.NONE))
+                .reduce(Census.NONE, Census::plus);
     }
 
-    /** Returns an estimate: metrics ask for it again and again, and a count walks the pools. */
+    /** Returns an estimate, since metrics poll it and a count walks the pools. */
     @Override
     public long partitionCount() {
         return partitions.at(getLiveDataSize(), () -> census(null, null).partitions());
@@ -291,16 +222,12 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
 
     @Override
     public FlushablePartitionSet<?> getFlushSet(PartitionPosition from, PartitionPosition to) {
-        return new FlushSet(this, from, to);
+        return new FlushSet(from, to);
     }
 
-    RegularAndStaticColumns storedColumns() {
-        return columnsCollector.get();
-    }
-
-    EncodingStats storedStats() {
+    private EncodingStats storedStats() {
         EncodingStats stats = EncodingStats.NO_STATS;
-        for (Pool pool : pools()) {
+        for (Pool pool : pools.all()) {
             stats = stats.mergeWith(pool.minima().stats());
         }
         return stats;
@@ -308,17 +235,17 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
 
     @Override
     public long getMinTimestamp() {
-        return pools().stream().mapToLong(pool -> pool.minima().reported()).min().orElse(Long.MAX_VALUE);
+        return pools.all().stream().mapToLong(pool -> pool.minima().reported()).min().orElse(Long.MAX_VALUE);
     }
 
     @Override
     public long getMinLocalDeletionTime() {
-        return pools().stream().mapToLong(pool -> pool.minima().localDeletionTime()).min().orElse(Long.MAX_VALUE);
+        return pools.all().stream().mapToLong(pool -> pool.minima().localDeletionTime()).min().orElse(Long.MAX_VALUE);
     }
 
     @Override
     public boolean isClean() {
-        return pools().stream().allMatch(Pool::isEmpty);
+        return pools.all().stream().allMatch(Pool::isEmpty);
     }
 
     @Override
@@ -343,38 +270,71 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
 
     @Override
     public void metadataUpdated() {
-        pools().forEach(pool -> pool.schema().altered());
+        pools.all().forEach(pool -> pool.schema().altered());
         super.metadataUpdated();
     }
 
     @Override
-    public synchronized void switchOut(OpOrder.Barrier writeBarrier,
-            AtomicReference<CommitLogPosition> commitLogUpperBound) {
+    public void switchOut(OpOrder.Barrier writeBarrier, AtomicReference<CommitLogPosition> commitLogUpperBound) {
         super.switchOut(writeBarrier, commitLogUpperBound);
-        switchedOut = folder.switchOut(owner);
-        retirement = new Retirement(this, owner, folder, this::pools);
-        pools().forEach(this::markSwitchedOut);
-    }
-
-    /**
-     * An exception would keep Cassandra from ever flushing the memtable. The mark matters only if the node is killed.
-     */
-    private void markSwitchedOut(Pool pool) {
-        try {
-            pool.setSwitchedOut(switchedOut);
-        } catch (RuntimeException failed) {
-            LOGGER.warn("{}: the memtable pool {} could not be marked as switched out. If the table is truncated, and the node "
-                    + "killed before the pool is removed, its rows are there again", metadata(), pool, failed);
-        }
+        pools.switchOut(this, owner);
     }
 
     @Override
     public void discard() {
         super.discard();
-        retirement.retire();
-        for (Pool pool : pools()) {
-            pool.abandon();
-            folder.remove(pool.path());
+        pools.discard();
+    }
+
+    /**
+     * The partitions from {@code from} (inclusive) to {@code to} (exclusive) that one flush writes to an SSTable.
+     * {@code partitionCount} and {@code partitionKeysSize} are upper bounds: a partition in several pools counts once for
+     * each. {@code dataSize} is that of the whole memtable, whatever the range.
+     */
+    private final class FlushSet extends AbstractFlushablePartitionSet<Partition> {
+        private final PartitionPosition from;
+        private final PartitionPosition to;
+        private final Census census;
+
+        FlushSet(PartitionPosition from, PartitionPosition to) {
+            this.from = from;
+            this.to = to;
+            this.census = census(from, to);
+        }
+
+        @Override
+        public Memtable memtable() {
+            return WollemiMemtable.this;
+        }
+
+        @Override
+        public PartitionPosition from() {
+            return from;
+        }
+
+        @Override
+        public PartitionPosition to() {
+            return to;
+        }
+
+        @Override
+        public EncodingStats encodingStats() {
+            return storedStats();
+        }
+
+        @Override
+        public long partitionCount() {
+            return census.partitions();
+        }
+
+        @Override
+        public long partitionKeysSize() {
+            return census.keyBytes();
+        }
+
+        @Override
+        public Iterator<Partition> iterator() {
+            return partitions(from, to);
         }
     }
 }

@@ -122,7 +122,7 @@ public final class NodeMain {
                 var memtable = table.getCurrentMemtable();
                 return memtable.getClass().getSimpleName() + " " + memtable.partitionCount();
             }
-            case "break" -> close(table.getCurrentMemtable(), "active", "meta");
+            case "break" -> close(table.getCurrentMemtable(), "pools", "active", "meta");
             case "truncated" -> {
                 // As if the clock had been set back after a truncation.
                 long at = System.currentTimeMillis() + TimeUnit.HOURS.toMillis(Long.parseLong(words[3]));
