@@ -140,12 +140,27 @@ pub fn behind(
     from: Bound<&[u8]>,
     direction: Direction,
 ) -> Result<Bound<Vec<u8>>, Error> {
-    let left = match direction {
+    check_progress(order, key, from, direction)?;
+    Ok(Bound::Excluded(key.to_vec()))
+}
+
+/// Checks that a walk in this order, which began at `from`, has reached a key behind it.
+///
+/// # Errors
+///
+/// [`Error::Heap`] if `key` does not lie behind `from`: see [`behind`].
+pub fn check_progress(
+    order: Order,
+    key: &[u8],
+    from: Bound<&[u8]>,
+    direction: Direction,
+) -> Result<(), Error> {
+    let remaining = match direction {
         Direction::Forward => (from, Bound::Unbounded),
         Direction::Reverse => (Bound::Unbounded, from),
     };
-    if order.contains(left, key) {
-        Ok(Bound::Excluded(key.to_vec()))
+    if order.contains(remaining, key) {
+        Ok(())
     } else {
         Err(Error::Heap(heap::Error::Damaged {
             what: "a key out of order",

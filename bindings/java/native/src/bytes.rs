@@ -17,7 +17,7 @@ pub fn optional(env: &Env, array: &JByteArray) -> Result<Option<Vec<u8>>, Failur
 
 /// Returns the bytes of an array.
 pub fn bytes(env: &Env, array: &JByteArray) -> Result<Vec<u8>, Failure> {
-    optional(env, array)?.ok_or_else(|| Failure::Argument("null instead of bytes".into()))
+    optional(env, array)?.ok_or_else(|| Failure::Argument("an array is null".into()))
 }
 
 /// Returns the text of an array of UTF-8.

@@ -5,7 +5,7 @@
 use crate::bytes::Packed;
 use crate::failure::Failure;
 use crate::table::Map;
-use index::{Direction, behind};
+use index::{Direction, check_progress};
 use std::ops::{Bound, ControlFlow};
 use wollemi::Entry;
 
@@ -16,7 +16,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const MANY_BYTES: usize = 16 << 20;
 
 /// A cursor's request.
-pub struct Ask {
+pub struct CursorRequest {
     pub lower: Bound<Vec<u8>>,
     pub upper: Bound<Vec<u8>>,
     /// The last key that it has returned.
@@ -27,7 +27,7 @@ pub struct Ask {
 
 type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-impl Ask {
+impl CursorRequest {
     fn direction(&self) -> Direction {
         if self.reverse {
             Direction::Reverse
@@ -44,7 +44,7 @@ impl Ask {
     }
 
     /// Returns the bounds of the remaining entries.
-    fn left(&self) -> Bounds<'_> {
+    fn remaining(&self) -> Bounds<'_> {
         let (lower, upper) = self.bounds();
         match (&self.after, self.reverse) {
             (None, _) => (lower, upper),
@@ -87,21 +87,21 @@ impl PackedBatch {
 }
 
 /// Returns the next entries of a map, in its own order, under one pin.
-pub fn of_map(Map { map, .. }: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
+pub fn of_map(Map { map, .. }: &Map, request: &CursorRequest) -> Result<Vec<u8>, Failure> {
     let index = map.index();
     let order = index.order();
     // An unbounded cursor is allowed for any index, and may continue after any key.
-    let (lower, upper) = ask.bounds();
+    let (lower, upper) = request.bounds();
     order.take_range(lower, upper)?;
-    let (lower, upper) = ask.left();
+    let (lower, upper) = request.remaining();
     let mut batch = PackedBatch::new();
     if !order.has_between(lower, upper) {
         return Ok(batch.packed.0);
     }
     let mut last = None;
     let guard = heap::pin();
-    index.walk(lower, upper, ask.direction(), &guard, &mut |key, value| {
-        if batch.put(key, &value, ask.limit) {
+    index.walk(lower, upper, request.direction(), &guard, &mut |key, value| {
+        if batch.put(key, &value, request.limit) {
             last = Some(key.to_vec());
             return ControlFlow::Break(());
         }
@@ -109,8 +109,8 @@ pub fn of_map(Map { map, .. }: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
     })?;
     if let Some(last) = last {
         // In a damaged pool keys may come in any order, and the cursor might not end.
-        let from = if ask.reverse { upper } else { lower };
-        behind(order, &last, from, ask.direction())?;
+        let from = if request.reverse { upper } else { lower };
+        check_progress(order, &last, from, request.direction())?;
     }
     Ok(batch.packed.0)
 }
@@ -118,16 +118,16 @@ pub fn of_map(Map { map, .. }: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
 /// Returns the next entries that an iterator yields from the requested end.
 fn of_entries(
     mut entries: impl DoubleEndedIterator<Item = Result<Entry, wollemi::Error>>,
-    ask: &Ask,
+    request: &CursorRequest,
 ) -> Result<Vec<u8>, Failure> {
     let mut batch = PackedBatch::new();
-    while let Some(entry) = if ask.reverse {
+    while let Some(entry) = if request.reverse {
         entries.next_back()
     } else {
         entries.next()
     } {
         let (key, value) = entry?;
-        if batch.put(&key, &value, ask.limit) {
+        if batch.put(&key, &value, request.limit) {
             break;
         }
     }
@@ -135,18 +135,18 @@ fn of_entries(
 }
 
 /// Returns the next entries of a map in a snapshot.
-pub fn of_view(view: &wollemi::View, map: &Map, ask: &Ask) -> Result<Vec<u8>, Failure> {
+pub fn of_view(view: &wollemi::View, map: &Map, request: &CursorRequest) -> Result<Vec<u8>, Failure> {
     map.map.index().order().require_keys()?;
-    of_entries(view.range(ask.left()), ask)
+    of_entries(view.range(request.remaining()), request)
 }
 
 /// Returns the next entries of a map as a transaction sees it.
 pub fn of_transaction(
     transaction: &wollemi::Transaction<'_>,
     map: &Map,
-    ask: &Ask,
+    request: &CursorRequest,
 ) -> Result<Vec<u8>, Failure> {
-    of_entries(transaction.range(&map.map, ask.left())?, ask)
+    of_entries(transaction.range(&map.map, request.remaining())?, request)
 }
 
 /// Returns the values of the first of these keys, up to a bounded number of bytes, and at least one.

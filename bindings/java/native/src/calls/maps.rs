@@ -4,7 +4,7 @@ use super::native;
 use crate::bytes::{array, bytes, copy_from, copy_into, optional, text, unpack};
 use crate::failure::Failure;
 use crate::options;
-use crate::reads::{self, Ask};
+use crate::reads::{self, CursorRequest};
 use crate::table::{self, Map, Object};
 use jni::Env;
 use jni::objects::{JByteArray, JByteBuffer};
@@ -25,15 +25,15 @@ fn bound(env: &Env, key: &JByteArray, inclusive: bool) -> Result<Bound<Vec<u8>>,
 }
 
 /// Converts a cursor's request.
-pub fn ask<'l>(
+pub fn cursor_request<'l>(
     env: &Env,
     (lower, lower_inclusive): (&JByteArray<'l>, bool),
     (upper, upper_inclusive): (&JByteArray<'l>, bool),
     after: &JByteArray<'l>,
     reverse: bool,
     limit: jint,
-) -> Result<Ask, Failure> {
-    Ok(Ask {
+) -> Result<CursorRequest, Failure> {
+    Ok(CursorRequest {
         lower: bound(env, lower, lower_inclusive)?,
         upper: bound(env, upper, upper_inclusive)?,
         after: optional(env, after)?,
@@ -42,8 +42,8 @@ pub fn ask<'l>(
     })
 }
 
-/// Returns the bytes of a whole array, or of a part of a direct buffer.
-fn either(
+/// Returns a copy of a part of the direct buffer, or, if that is null, of the whole array.
+fn array_or_buffer(
     env: &Env,
     array: &JByteArray,
     buffer: &JByteBuffer,
@@ -68,12 +68,14 @@ native! {
         }
     }
 
+    // Returns the value's length, or `ABSENT`. Copies the value only if `room` suffices; otherwise the caller retries
+    // with a larger buffer.
     "getInto" => fn get_into<'l>(
         env, map: jlong, key: JByteArray<'l>, key_buffer: JByteBuffer<'l>, key_offset: jint, key_length: jint,
         into: JByteBuffer<'l>, offset: jint, room: jint,
     ) -> jint {
         let map = table::map(map)?;
-        let key = either(env, &key, &key_buffer, key_offset, key_length)?;
+        let key = array_or_buffer(env, &key, &key_buffer, key_offset, key_length)?;
         let reader = map.map.reader();
         match reader.get(&key)? {
             Some(value) => {
@@ -91,7 +93,7 @@ native! {
     "multiGet" => fn multi_get<'l>(env, map: jlong, keys: JByteArray<'l>) -> JByteArray<'l> {
         let map = table::map(map)?;
         let keys = bytes(env, &keys)?;
-        let missing = || Failure::Argument("null instead of a key".into());
+        let missing = || Failure::Argument("a key is null".into());
         let keys = unpack(&keys)?.into_iter().map(|key| key.ok_or_else(missing));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let values = reads::many(&map, &keys)?;
@@ -103,8 +105,8 @@ native! {
         upper_inclusive: jboolean, after: JByteArray<'l>, reverse: jboolean, limit: jint,
     ) -> JByteArray<'l> {
         let map = table::map(map)?;
-        let ask = ask(env, (&lower, lower_inclusive), (&upper, upper_inclusive), &after, reverse, limit)?;
-        let entries = reads::of_map(&map, &ask)?;
+        let request = cursor_request(env, (&lower, lower_inclusive), (&upper, upper_inclusive), &after, reverse, limit)?;
+        let entries = reads::of_map(&map, &request)?;
         array(env, &entries)
     }
 
@@ -122,8 +124,8 @@ native! {
         value: JByteArray<'l>, value_buffer: JByteBuffer<'l>, offset: jint, length: jint,
     ) -> () {
         let map = table::map(map)?;
-        let key = either(env, &key, &key_buffer, key_offset, key_length)?;
-        let value = either(env, &value, &value_buffer, offset, length)?;
+        let key = array_or_buffer(env, &key, &key_buffer, key_offset, key_length)?;
+        let value = array_or_buffer(env, &value, &value_buffer, offset, length)?;
         Ok(map.map.upsert(key, value)?)
     }
 
@@ -152,10 +154,8 @@ native! {
     "withDurability" => fn with_durability<'l>(env, map: jlong, durability: JByteArray<'l>) -> jlong {
         let map = table::map(map)?;
         let durability = options::durability(&text(env, &durability)?)?;
-        let database = map.database.clone();
-        let other = Map { map: map.map.with_durability(durability), database: database.clone() };
-        drop(map);
-        Ok(database.own(Object::Map(Arc::new(other)))? as jlong)
+        let other = Map { map: map.map.with_durability(durability), database: map.database.clone() };
+        Ok(map.database.own(Object::Map(Arc::new(other)))? as jlong)
     }
 
     "indexOf" => fn index_of<'l>(env, map: jlong) -> JByteArray<'l> {

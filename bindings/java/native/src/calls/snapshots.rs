@@ -1,6 +1,6 @@
 //! Reading maps in a snapshot.
 
-use super::maps::ask;
+use super::maps::cursor_request;
 use super::native;
 use crate::bytes::{array, bytes};
 use crate::failure::Failure;
@@ -34,9 +34,9 @@ native! {
         env, snapshot: jlong, _held: JObject<'l>, map: jlong, lower: JByteArray<'l>, lower_inclusive: jboolean,
         upper: JByteArray<'l>, upper_inclusive: jboolean, after: JByteArray<'l>, reverse: jboolean, limit: jint,
     ) -> JByteArray<'l> {
-        let ask = ask(env, (&lower, lower_inclusive), (&upper, upper_inclusive), &after, reverse, limit)?;
+        let request = cursor_request(env, (&lower, lower_inclusive), (&upper, upper_inclusive), &after, reverse, limit)?;
         let (_snapshot, view) = view(snapshot, map)?;
-        let entries = reads::of_view(&view, &*table::map(map)?, &ask)?;
+        let entries = reads::of_view(&view, &*table::map(map)?, &request)?;
         array(env, &entries)
     }
 

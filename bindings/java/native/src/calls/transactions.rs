@@ -1,6 +1,6 @@
 //! Transactions.
 
-use super::maps::ask;
+use super::maps::cursor_request;
 use super::native;
 use crate::bytes::{array, bytes, text};
 use crate::failure::Failure;
@@ -98,8 +98,8 @@ native! {
         env, tx: jlong, _held: JObject<'l>, map: jlong, lower: JByteArray<'l>, lower_inclusive: jboolean,
         upper: JByteArray<'l>, upper_inclusive: jboolean, after: JByteArray<'l>, reverse: jboolean, limit: jint,
     ) -> JByteArray<'l> {
-        let ask = ask(env, (&lower, lower_inclusive), (&upper, upper_inclusive), &after, reverse, limit)?;
-        let entries = with_map(tx, map, |tx, map| reads::of_transaction(tx, map, &ask))?;
+        let request = cursor_request(env, (&lower, lower_inclusive), (&upper, upper_inclusive), &after, reverse, limit)?;
+        let entries = with_map(tx, map, |tx, map| reads::of_transaction(tx, map, &request))?;
         array(env, &entries)
     }
 
