@@ -1,15 +1,15 @@
 //! ROART: a range-query optimized persistent adaptive radix tree (FAST'21).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short pairs
-//! themselves (`inline`); reads without locks (`read`, `scan`), writes of one key (`locate`, `write`, `edit_inline`) or
-//! of several together (`together`), structure modifications (`grow`, `shrink`, `subtree`), building from sorted pairs
-//! (`bulk`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
-//! `docs/deviations.md` lists deviations and their reasons.
+//! Inner nodes of 4, 16, 48 and 256 entries (`node`) with compressed paths (`prefix`), leaf arrays (`array`,
+//! `fingerprint`), leaf arrays that hold short pairs themselves (`inline`); reads without locks (`read`, `multi_get`,
+//! `scan`), writes (`writer`) of one key (`locate`, `write`, `edit_inline`) or of several together (`together`),
+//! structure modifications (`grow`, `shrink`, `subtree`), building from sorted pairs (`bulk`), live objects and faults
+//! (`trace`, `check`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these
+//! files, and `docs/deviations.md` lists deviations and their reasons.
 //!
-//! It is not an `art::Radix`, whose walks reach one leaf per slot: here a slot may hold an array of leaves, or pairs
-//! without a leaf, which reads, scans, traces and checks each handle in their own way, interleaved with the steps
-//! that the others share. The parts below a walk come from `art`: leaves, links, bounds, groups of reads, building
-//! and publishing.
+//! It is not an `art::Radix`: there each slot leads to one leaf or node, here also to an array of leaves or of pairs.
+//! Reads, scans, traces and checks handle these within their walks. What the walks are made of comes from `art`:
+//! leaves, links, bounds, groups of reads, building and publishing.
 
 mod array;
 mod bulk;
