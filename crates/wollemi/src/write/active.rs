@@ -3,19 +3,18 @@
 //!
 //! A transaction that has read a range cannot lock the keys that are absent from it. Instead it announces the range
 //! while it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the range
-//! as broken before it changes anything, without waiting; the transaction then starts again. An announced single key is
-//! a range of one key, here and below; writers look it up by its stripe.
+//! as broken before it changes anything, without waiting; the transaction then starts again. A single key that is
+//! announced counts as a range of one key in all that follows.
 //!
-//! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So, of the
-//! changes made in a range while the range is announced and unbroken, no two are of one key: only writers that held a
-//! stripe when the range was announced make any, and each changes its key once while it holds the stripe.
-//! I2 A commit announces its changes and its ranges together, after it has its stripes and before it checks its reads,
-//! and withdraws its changes after it has applied them. If one of two commits changes a key in a range of the other,
-//! the second to announce notices: it fails if the range is its own, and marks the range as broken if the change is its
-//! own.
+//! I1 A writer of a single key calls [`Active::break_ranges`] after it has taken the key's stripe and before it changes
+//! the key. So a writer that takes its stripe after a range was announced breaks the range. While the range is
+//! unbroken, each of its keys changes at most once: by a writer that already held the key's stripe.
+//! I2 A commit announces its changes and its ranges in one step, after it has taken its stripes and before it checks
+//! its reads. It withdraws its changes after it has applied them. So if commit A changes a key in a range of commit B,
+//! whichever announces second notices: if it is B, B fails; if it is A, A breaks B's range.
 //! I3 A published commit that cannot be completed shuts the gate before its changes are withdrawn here.
 //!
-//! A thread waits here for one mutex only, whose holder compares some keys and waits for nothing.
+//! The only lock here is one mutex; its holder compares keys and waits for nothing.
 
 use crate::Error;
 use crate::write::map_index::KeyState;
@@ -51,18 +50,37 @@ struct Announced {
 
 impl Announced {
     /// Marks the ranges as broken if the key, which has this stripe, lies in one.
-    fn meet(&mut self, stripe: StripeId, map: &str, key: &[u8]) {
+    fn mark_broken_by(&mut self, stripe: StripeId, map: &str, key: &[u8]) {
         if self.broken.is_none() && self.reads.has(stripe, map, key) {
             self.broken = Some((map.to_owned(), key.to_owned()));
         }
     }
 }
 
+/// Counts a commit whose ranges are being checked.
+#[derive(Debug)]
+struct Checking<'a>(&'a AtomicUsize);
+
+impl Checking<'_> {
+    fn begin(count: &AtomicUsize) -> Checking<'_> {
+        count.fetch_add(1, SeqCst);
+        Checking(count)
+    }
+}
+
+impl Drop for Checking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
 /// A commit listed here, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Entered<'a> {
+pub(crate) struct Announcement<'a> {
     active: &'a Active,
     id: u64,
+    /// `None` if there are no ranges, or they are checked.
+    checking: Option<Checking<'a>>,
 }
 
 impl Active {
@@ -71,7 +89,11 @@ impl Active {
     /// # Errors
     ///
     /// [`Error::Conflict`] if another commit is about to change a key in one of the ranges.
-    pub fn enter(&self, changes: &Arc<[KeyState]>, reads: &AnnouncedReads) -> Result<Entered<'_>, Error> {
+    pub fn announce(
+        &self,
+        changes: &Arc<[KeyState]>,
+        reads: &AnnouncedReads,
+    ) -> Result<Announcement<'_>, Error> {
         let mut commits = self.lock();
         if !reads.is_empty() {
             let mut changes = commits.all.iter().flat_map(|commit| &*commit.changes);
@@ -82,7 +104,7 @@ impl Active {
         }
         for commit in commits.all.iter_mut().filter(|commit| !commit.reads.is_empty()) {
             for change in &**changes {
-                commit.meet(change.stripe(), change.map.name(), &change.key);
+                commit.mark_broken_by(change.stripe(), change.map.name(), &change.key);
             }
         }
         let id = commits.next;
@@ -93,27 +115,31 @@ impl Active {
             reads: reads.clone(),
             broken: None,
         });
-        // Before the ranges are examined: a writer that looks from now on marks them.
-        self.checking.fetch_add(usize::from(!reads.is_empty()), SeqCst);
-        Ok(Entered { active: self, id })
+        // The caller examines the ranges after this: a writer that loads the counter from now on breaks them.
+        let checking = (!reads.is_empty()).then(|| Checking::begin(&self.checking));
+        Ok(Announcement {
+            active: self,
+            id,
+            checking,
+        })
     }
 
     /// Marks the ranges that contain the key as broken. The caller is about to change the key and holds its stripe.
     #[inline]
-    pub fn meet(&self, stripe: StripeId, map: &str, key: &[u8]) {
+    pub fn break_ranges(&self, stripe: StripeId, map: &str, key: &[u8]) {
         // The stripe was taken by a sequentially consistent exchange: either this load sees the range, or the stripe
         // was held when the range was announced.
         if self.checking.load(SeqCst) != 0 {
-            self.meet_ranges(stripe, map, key);
+            self.break_announced(stripe, map, key);
         }
     }
 
     #[cold]
-    fn meet_ranges(&self, stripe: StripeId, map: &str, key: &[u8]) {
+    fn break_announced(&self, stripe: StripeId, map: &str, key: &[u8]) {
         self.lock()
             .all
             .iter_mut()
-            .for_each(|commit| commit.meet(stripe, map, key));
+            .for_each(|commit| commit.mark_broken_by(stripe, map, key));
     }
 
     // A panicking holder leaves the list consistent: each change is one push, one removal or one mark.
@@ -122,21 +148,20 @@ impl Active {
     }
 }
 
-impl Entered<'_> {
-    /// Withdraws the ranges, which were checked.
+impl Announcement<'_> {
+    /// Withdraws the ranges, which the caller has checked.
     ///
     /// # Errors
     ///
     /// [`Error::Conflict`] if one was broken meanwhile.
-    pub fn checked(&self) -> Result<(), Error> {
+    pub fn end_check(&mut self) -> Result<(), Error> {
         let mut commits = self.active.lock();
-        let Some(commit) = commits.all.iter_mut().find(|commit| commit.id == self.id) else {
-            return Ok(());
-        };
-        let reads = std::mem::take(&mut commit.reads);
-        self.active
-            .checking
-            .fetch_sub(usize::from(!reads.is_empty()), SeqCst);
+        let mut all = commits.all.iter_mut();
+        let commit = all
+            .find(|commit| commit.id == self.id)
+            .expect("listed until this is dropped");
+        commit.reads = AnnouncedReads::default();
+        self.checking = None;
         match commit.broken.take() {
             Some((map, key)) => Err(Error::conflict(&map, &key)),
             None => Ok(()),
@@ -144,13 +169,11 @@ impl Entered<'_> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for Announcement<'_> {
     fn drop(&mut self) {
         let mut commits = self.active.lock();
         if let Some(at) = commits.all.iter().position(|commit| commit.id == self.id) {
-            let gone = commits.all.swap_remove(at);
-            let is_checking = !gone.reads.is_empty();
-            self.active.checking.fetch_sub(usize::from(is_checking), SeqCst);
+            commits.all.swap_remove(at);
         }
     }
 }

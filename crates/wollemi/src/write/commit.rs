@@ -55,7 +55,7 @@
 //! slot, whose holder waits for no other writer. A thread that finds the pool full releases everything before it waits
 //! for room.
 
-use crate::write::active::Entered;
+use crate::write::active::Announcement;
 use crate::write::gate::Gate;
 use crate::write::map_index::{KeyState, MapIndex, Plan, Points, RangeRead, Recording, make};
 use crate::write::reads::AnnouncedReads;
@@ -92,7 +92,7 @@ impl Plan {
 /// releases neither its stripes nor its slot.
 struct Underway<'s> {
     gate: &'s Gate,
-    parts: Option<(Vec<Held<'s>>, Entered<'s>, Option<Slot<'s>>)>,
+    parts: Option<(Vec<Held<'s>>, Announcement<'s>, Option<Slot<'s>>)>,
     published: bool,
 }
 
@@ -100,10 +100,10 @@ impl Drop for Underway<'_> {
     fn drop(&mut self) {
         if self.published {
             self.gate.shut();
-            if let Some((held, entered, slot)) = self.parts.take() {
+            if let Some((held, announcement, slot)) = self.parts.take() {
                 std::mem::forget((held, slot));
                 // A thread that no longer finds its changes announced finds the gate shut.
-                drop(entered);
+                drop(announcement);
             }
         }
     }
@@ -204,12 +204,12 @@ impl<M: Media> Store<M> {
             }
         }
         let reads = plan.announced();
-        let entered = active.enter(changes, &reads)?;
-        self.check_entered(&plan.points, &reads, &entered, &held, &guard)?;
+        let mut announcement = active.announce(changes, &reads)?;
+        self.check_announced(&plan.points, &reads, &mut announcement, &held, &guard)?;
         let slot = own.map(|own| self.slots.claim(own, gate, media)).transpose()?;
         let mut underway = Underway {
             gate,
-            parts: Some((held, entered, slot)),
+            parts: Some((held, announcement, slot)),
             published: false,
         };
         self.make_changes(plan, &mut underway, &guard)?;
@@ -276,8 +276,8 @@ impl<M: Media> Store<M> {
             if reads.is_empty() {
                 return points.refresh(stripes, &[], &guard)?.check(stripes, &[]);
             }
-            let entered = active.enter(&Arc::default(), &reads)?;
-            self.check_entered(points, &reads, &entered, &[], &guard)
+            let mut announcement = active.announce(&Arc::default(), &reads)?;
+            self.check_announced(points, &reads, &mut announcement, &[], &guard)
         };
         check().map_err(|conflict| match self.traffic.gate.refuse_if_shut() {
             // A commit that cannot be completed would fail the check for as long as the database is open.
@@ -287,11 +287,11 @@ impl<M: Media> Store<M> {
     }
 
     /// Checks the reads of a commit that has its stripes and is announced.
-    fn check_entered(
+    fn check_announced(
         &self,
         points: &Points,
         reads: &AnnouncedReads,
-        entered: &Entered<'_>,
+        announcement: &mut Announcement<'_>,
         held: &[Held<'_>],
         guard: &Guard,
     ) -> Result<(), Error> {
@@ -304,7 +304,7 @@ impl<M: Media> Store<M> {
             reads.check(guard)?;
         }
         if !reads.is_empty() {
-            entered.checked()?;
+            announcement.end_check()?;
             self.traffic.gate.refuse_if_shut()?;
         }
         versions.map_or(Ok(()), |versions| versions.check(stripes, held))

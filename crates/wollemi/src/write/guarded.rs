@@ -59,7 +59,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
         let _pass = gate.enter(media)?;
         let stripe = self.stripe_of(key);
         let mut held = stripes.lock(stripe, gate, media)?;
-        active.meet(stripe, &self.name, key);
+        active.break_ranges(stripe, &self.name, key);
         // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
         // at the gate or for the stripe.
         let _guard = heap::pin();
@@ -121,7 +121,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
         } = &*self.store.traffic;
         let held = stripes.lock_all(ids[..len].to_vec(), gate, self.store.heap.media())?;
         let locked = ids.iter().zip(&keys[..len]);
-        locked.for_each(|(&id, key)| active.meet(id, &self.name, key));
+        locked.for_each(|(&id, key)| active.break_ranges(id, &self.name, key));
         Ok((held, len))
     }
 }

@@ -207,30 +207,30 @@ fn an_announced_key_is_broken_by_its_own_writes_alone() -> Outcome {
 fn breaks<K: AsRef<[u8]>>(db: &Db, map: &Map, reads: &AnnouncedReads, writes: &[(K, bool)]) -> Outcome {
     let active = &db.store().traffic.active;
     for (key, breaks) in writes {
-        let entered = active.enter(&Arc::default(), reads)?;
+        let mut announced = active.announce(&Arc::default(), reads)?;
         map.upsert(key, "1")?;
         map.remove(key)?;
         let key = key.as_ref().escape_ascii();
-        assert_eq!(entered.checked().is_err(), *breaks, "{key}");
+        assert_eq!(announced.end_check().is_err(), *breaks, "{key}");
     }
     for (key, _) in writes {
-        let entered = active.enter(&Arc::default(), reads)?;
-        assert!(entered.checked().is_ok());
+        let mut announced = active.announce(&Arc::default(), reads)?;
+        assert!(announced.end_check().is_ok());
         map.upsert(key, "1")?;
         map.remove(key)?;
-        assert!(entered.checked().is_ok());
+        assert!(announced.end_check().is_ok());
     }
-    let entered = active.enter(&Arc::default(), reads)?;
+    let mut announced = active.announce(&Arc::default(), reads)?;
     put_two(db, map, "a")?;
-    assert!(matches!(entered.checked(), Err(Error::Conflict { key, .. }) if key == b"a 1"));
+    assert!(matches!(announced.end_check(), Err(Error::Conflict { key, .. }) if key == b"a 1"));
     let changes = [KeyState::new(&map.index, b"a 1", None)].into();
-    let changing = active.enter(&changes, &AnnouncedReads::default())?;
+    let changing = active.announce(&changes, &AnnouncedReads::default())?;
     assert!(matches!(
-        active.enter(&Arc::default(), reads),
+        active.announce(&Arc::default(), reads),
         Err(Error::Conflict { .. })
     ));
     drop(changing);
-    active.enter(&Arc::default(), reads).map(drop)
+    active.announce(&Arc::default(), reads).map(drop)
 }
 
 /// Several commits fail after they are published. Their intents remain, all writes fail, no transaction can read the
