@@ -6,7 +6,7 @@ use crate::report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
 };
 use crate::write::map_index::MapIndex;
-use crate::write::roots::{Unlinked, text_of};
+use crate::write::roots::{Opened, Unlinked, text_of};
 use crate::write::store::Store;
 use crate::write::traffic::Alive;
 use crate::write::walked::Walked;
@@ -106,9 +106,6 @@ impl Held {
         self.maps.insert(name.to_owned(), (kind, Arc::downgrade(index)));
     }
 }
-
-/// The kind with which a map was opened, and its index.
-type Found = (IndexKind, Arc<dyn MapIndex>);
 
 impl<M: Media> Db<M> {
     pub(crate) fn start(
@@ -456,7 +453,7 @@ impl<M: Media> Maps<M> {
     }
 
     /// Returns the map of this name, shared with its other handles.
-    pub fn find(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Found>, Error> {
+    pub fn find(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Opened>, Error> {
         self.find_in(&mut self.held(), name, wanted)
     }
 
@@ -465,7 +462,7 @@ impl<M: Media> Maps<M> {
         held: &mut Held,
         name: &str,
         wanted: Option<IndexKind>,
-    ) -> Result<Option<Found>, Error> {
+    ) -> Result<Option<Opened>, Error> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::MapName(name.len()));
         }

@@ -56,7 +56,7 @@ impl<M: Media> Snapshot<M> {
     /// [`Error::Backup`] if `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] if a map's index is unknown
     /// to this version; [`Error::MapNotText`]; an index's error if the pool is damaged.
     pub fn backup(&self, out: &mut impl Write, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
-        self.refuse_not_text()?;
+        self.refuse_non_utf8_names()?;
         let mut copied = Copied::default();
         let mut out = Writer::new(0, out)?;
         for info in self.maps() {

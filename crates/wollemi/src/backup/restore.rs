@@ -85,7 +85,7 @@ impl<M: Media> Db<M> {
         snapshot: &Snapshot<N>,
         mut progress: impl FnMut(&Copied),
     ) -> Result<Copied, Error> {
-        snapshot.refuse_not_text()?;
+        snapshot.refuse_non_utf8_names()?;
         let mut copied = Copied::default();
         for info in snapshot.maps() {
             let Some(view) = snapshot.find_view(&info.name)? else {

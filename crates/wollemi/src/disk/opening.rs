@@ -243,7 +243,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
     stay_as_left(&pool);
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     // A checkpoint reads every map, and without checkpoints the log would reach its limit.
-    store.refuse_left_out()?;
+    store.refuse_unreadable_maps()?;
     let bell = Arc::new(Bell::new(Stop::new(settings.checkpoints_end.clone())));
     let ring = bell.clone();
     let patience = if settings.has_threads {

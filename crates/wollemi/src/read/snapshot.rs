@@ -100,8 +100,8 @@ impl<M: Media> Snapshot<M> {
     }
 
     /// Refuses to copy the maps if one is not found by its name.
-    pub(crate) fn refuse_not_text(&self) -> Result<(), Error> {
-        self.db.store().refuse_not_text()
+    pub(crate) fn refuse_non_utf8_names(&self) -> Result<(), Error> {
+        self.db.store().refuse_non_utf8_names()
     }
 
     /// Returns the maps that existed at that moment, by name.

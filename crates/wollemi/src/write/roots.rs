@@ -16,15 +16,15 @@ use std::sync::Arc;
 pub(crate) type Unlinked<'s, M> = (Removed<'s, M>, Arc<dyn Trace<M>>);
 
 /// The kind with which a map was opened, and its index.
-type Opened = (IndexKind, Arc<dyn MapIndex>);
+pub(crate) type Opened = (IndexKind, Arc<dyn MapIndex>);
 
-/// Wraps an index as a shared handle behind the store's gate.
-struct IntoHandle<'s, M: Media> {
+/// Wraps an index of any type in [`Guarded`].
+struct IntoGuarded<'s, M: Media> {
     store: &'s Store<M>,
     name: &'s str,
 }
 
-impl<M: Media> WithIndex for IntoHandle<'_, M> {
+impl<M: Media> WithIndex for IntoGuarded<'_, M> {
     type Out = Arc<dyn MapIndex>;
     fn with<I: Index + 'static>(self, index: I) -> Arc<dyn MapIndex> {
         let store = self.store;
@@ -33,8 +33,8 @@ impl<M: Media> WithIndex for IntoHandle<'_, M> {
 }
 
 impl<M: Media> Store<M> {
-    fn shared<'s>(&'s self, name: &'s str) -> IntoHandle<'s, M> {
-        IntoHandle { store: self, name }
+    fn guarded<'s>(&'s self, name: &'s str) -> IntoGuarded<'s, M> {
+        IntoGuarded { store: self, name }
     }
 
     pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
@@ -45,10 +45,10 @@ impl<M: Media> Store<M> {
             index,
             settings: &[],
         })?;
-        let made = kind.create(&self.heap, name.as_bytes(), self.shared(name));
+        let made = kind.create(&self.heap, name.as_bytes(), self.guarded(name));
         if made.is_err() {
-            // The log already records that the map exists. The map may exist: a DPTree whose thread did not start was
-            // created.
+            // The log already records the map as created. Undo that, unless the map has a root: a DPTree whose thread
+            // does not start was created all the same.
             if self.heap.root(name.as_bytes())?.is_none()
                 && let Some(journal) = self.traffic.journal.get()
             {
@@ -71,7 +71,7 @@ impl<M: Media> Store<M> {
     /// Builds a map from sorted pairs. The caller holds no guard.
     pub fn build(&self, name: &str, kind: IndexKind, parts: Parts<'_>) -> Result<Arc<dyn MapIndex>, Error> {
         self.refuse_if_read_only()?;
-        let built = kind.build(&self.heap, name.as_bytes(), parts, self.shared(name));
+        let built = kind.build(&self.heap, name.as_bytes(), parts, self.guarded(name));
         built.map_err(|error| match error {
             index::Error::Heap(heap::Error::RootExists(_)) => Error::MapExists(name.to_owned()),
             error => error.into(),
@@ -93,21 +93,21 @@ impl<M: Media> Store<M> {
             Some(wanted) => return Err(Error::other_index(name, found, wanted)),
             None => found,
         };
-        let index = kind.open(&self.heap, name.as_bytes(), self.shared(name))?;
+        let index = kind.open(&self.heap, name.as_bytes(), self.guarded(name))?;
         Ok(index.map(|index| (kind, index)))
     }
 
-    /// Refuses a pool with a map that cannot be copied: this program does not find it, or is built without its index,
-    /// or does not know that.
-    pub fn refuse_left_out(&self) -> Result<(), Error> {
+    /// Refuses a pool with a map that this program cannot read, and so cannot copy: its name is not UTF-8, or the
+    /// program is built without its index, or does not know its kind.
+    pub fn refuse_unreadable_maps(&self) -> Result<(), Error> {
         let roots = self.map_roots()?;
         roots
             .iter()
             .try_for_each(|(name, root)| kind_of(text_of(name)?, root).map(drop))
     }
 
-    /// Refuses a pool with a map that no call finds by its name.
-    pub fn refuse_not_text(&self) -> Result<(), Error> {
+    /// Refuses a pool with a map whose name is not UTF-8: no call can open it.
+    pub fn refuse_non_utf8_names(&self) -> Result<(), Error> {
         let roots = self.map_roots()?;
         roots.iter().try_for_each(|(name, _)| text_of(name).map(drop))
     }
@@ -140,6 +140,8 @@ impl<M: Media> Store<M> {
             return Err(Error::MapInUse(name.to_owned()));
         }
         self.record_map(&Change::MapDropped { map: name })?;
+        // The record is not undone if this fails: it reads the entries that `root` has read above, so only damage to
+        // the pool in between could make it fail.
         // SAFETY: no handle of the map is left, none can be made while the maps are locked, and its index has ended.
         let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
         Ok(removed.map(|removed| (removed, kind.tracer())))
