@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::Duration;
-use wollemi::{Action, Db, Edit, Entry, Error, Expiring};
+use wollemi::{Action, Db, Durability, Edit, Entry, Error, Expiring};
 
 const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
 const EXPIRED: Option<Duration> = Some(Duration::ZERO);
@@ -85,6 +85,93 @@ proptest! {
         prop_assert_eq!(map.map().count()?, model.len() as u64);
         prop_assert_eq!(map.range(..).rev().count(), expected.len());
     }
+}
+
+fn entries(found: impl Iterator<Item = Result<Entry, Error>>) -> Result<Vec<Entry>, Error> {
+    found.collect()
+}
+
+/// All readers of an expiring map pass over expired entries, from both ends.
+#[test]
+fn expired_entries_are_passed_over() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?).with_durability(Durability::Eventual);
+    for (key, life) in [
+        ("a1", EXPIRED),
+        ("a2", None),
+        ("b1", EXPIRED),
+        ("b2", HOUR),
+        ("c", EXPIRED),
+    ] {
+        map.upsert(key, key, life)?;
+    }
+    let entry = |key: &str| (key.as_bytes().to_vec(), key.as_bytes().to_vec());
+    assert_eq!(map.first()?, Some(entry("a2")));
+    assert_eq!(map.last()?, Some(entry("b2")));
+    assert_eq!((map.len()?, map.is_empty()?), (2, false));
+    assert!(map.contains("a2")? && !map.contains("a1")? && !map.contains("x")?);
+    let found = map.multi_get(&["b2", "b1", "x"])?;
+    assert_eq!(found, [Some(b"b2".to_vec()), None, None]);
+    let all: Vec<Entry> = map.into_iter().collect::<Result<_, _>>()?;
+    assert_eq!(all, [entry("a2"), entry("b2")]);
+    let back: Vec<Entry> = map.iter().rev().collect::<Result<_, _>>()?;
+    assert_eq!(back, [entry("b2"), entry("a2")]);
+    assert_eq!(entries(map.prefix("a"))?, [entry("a2")]);
+    assert_eq!(entries(map.range("b".."c"))?, [entry("b2")]);
+    // The iterator owns its bounds and its map.
+    let rest = {
+        let (map, lower) = (map.clone(), String::from("b"));
+        map.range(&lower..)
+    };
+    assert_eq!(entries(rest)?, [entry("b2")]);
+    map.remove("a2")?;
+    map.touch("b2", EXPIRED)?;
+    assert_eq!((map.first()?, map.len()?, map.is_empty()?), (None, 0, true));
+    Ok(())
+}
+
+/// Edits see an expired entry as absent, and keep or replace the life of a live one as the closure returns.
+#[test]
+fn edits_of_expiring_entries() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    map.upsert("over", "1", EXPIRED)?;
+    assert!(!map.update("over", "2", HOUR)? && !map.update("none", "2", HOUR)?);
+    assert!(!map.compare_and_swap("over", Some("1"), Some("2"), HOUR)?);
+    assert!(map.compare_and_swap("over", None, Some("2"), HOUR)?);
+    assert!(map.update("over", "3", None)?);
+    assert_eq!(map.get_with_life("over")?, Some((b"3".to_vec(), None)));
+    assert!(!map.compare_and_swap("over", Some("2"), None, None)?);
+    assert!(map.compare_and_swap("over", Some("3"), None, None)?);
+    assert!(map.compare_and_swap::<&str>("over", None, None, None)? && map.map().is_empty()?);
+
+    map.upsert("key", "1", HOUR)?;
+    let before = map.map().get("key")?.expect("just put");
+    let kept = map.edit_with("key", |current| {
+        current.map(|(value, left)| ([value, b"1"].concat(), left))
+    })?;
+    assert!(kept.is_some_and(|(value, left)| value == b"11" && left <= HOUR));
+    let after = map.map().get("key")?.expect("still alive");
+    assert_eq!(before[..8], after[..8], "the life is the same to the millisecond");
+    assert_eq!(map.edit_with("key", |_| None)?, None);
+    map.upsert("key", "1", EXPIRED)?;
+    let absent = map.edit_with("key", |current| {
+        assert_eq!(current, None);
+        None
+    })?;
+    assert!(absent.is_none() && map.map().is_empty()?);
+
+    map.map().upsert("foreign", "short")?;
+    assert!(matches!(map.contains("foreign"), Err(Error::NotExpiring(_))));
+    assert!(matches!(
+        map.edit_with("foreign", |_| None),
+        Err(Error::NotExpiring(_))
+    ));
+    assert!(matches!(map.first(), Err(Error::NotExpiring(_))));
+    assert!(matches!(map.len(), Err(Error::NotExpiring(_))));
+    assert!(matches!(map.multi_get(&["foreign"]), Err(Error::NotExpiring(_))));
+    assert_eq!(map.map().get("foreign")?, Some(b"short".to_vec()));
+    Ok(())
 }
 
 /// The sweeper removes expired entries and nothing else, while other threads write, and ends when it is dropped.

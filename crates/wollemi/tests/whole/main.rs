@@ -4,8 +4,7 @@ mod backup;
 mod batch;
 mod ends;
 mod expiring;
-mod expiring_forms;
-mod forms;
+mod expiring_operations;
 mod serializable;
 #[cfg(target_os = "linux")]
 mod shrink;
@@ -13,5 +12,7 @@ mod snapshot;
 mod threads;
 mod together;
 mod transaction;
+mod transaction_operations;
 mod unordered;
+mod view;
 mod watch;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use wollemi::{Db, Error, IndexKind, Map};
+use wollemi::{Db, Error, Expiring, IndexKind, Map};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -26,7 +26,8 @@ fn unordered(db: &Db) -> Result<(Map, Entries), Error> {
     Ok((map, model))
 }
 
-fn is_unordered<T>(done: Result<T, Error>) -> bool {
+/// Returns whether an operation was refused because it needs an order of keys.
+pub(crate) fn is_unordered<T>(done: Result<T, Error>) -> bool {
     matches!(done, Err(Error::Index(index::Error::Unordered)))
 }
 
@@ -156,5 +157,24 @@ fn backups_and_batches() -> Outcome {
         assert!(map.iter().collect::<Result<Entries, _>>()? == model);
         assert!(other.check()?.is_clean());
     }
+    Ok(())
+}
+
+/// Maps without an order have no ends in views, expiring maps and transactions, and their entries can be read all the
+/// same.
+#[test]
+fn maps_without_order_have_no_ends() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map_with("m", IndexKind::Clht)?;
+    let expiring = Expiring::new(map.clone());
+    expiring.upsert("a", "1", None)?;
+    let view = db.snapshot()?.view(&map)?;
+    assert!(is_unordered(view.first()) && is_unordered(view.last()));
+    assert_eq!((view.len()?, view.is_empty()?), (1, false));
+    assert!(is_unordered(expiring.first()) && is_unordered(expiring.last()));
+    assert_eq!((expiring.len()?, expiring.is_empty()?), (1, false));
+    let mut tx = db.begin();
+    assert!(is_unordered(tx.first(&map)) && is_unordered(tx.pop_last(&map)));
+    assert!(tx.multi_get(&map, &["a", "b"])?[0].is_some());
     Ok(())
 }
