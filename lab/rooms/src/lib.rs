@@ -1,6 +1,6 @@
 //! Checks that a crate is built in layers, which the compiler does not enforce. A layer, here a *room*, is a top-level
-//! module: each uses only modules later in a list ([`assert_order`]). Also checks that modules beside each other form no
-//! cycle of uses ([`assert_no_cycle`], [`cycles_of`]).
+//! module: each uses only modules later in a list ([`assert_order`]). Also checks that modules beside each other form
+//! no cycle of uses ([`assert_no_cycle`], [`cycles_of`]).
 //!
 //! A source file uses the modules that its `crate::` paths name; a name that the crate's root re-exports from a room
 //! (`pub use room::Name`) counts as the room's. Tests, and comments on lines of their own, may name anything. Calls of
