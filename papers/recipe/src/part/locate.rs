@@ -12,31 +12,29 @@ use pmem::{Fault, Link, Media};
 
 pub(super) type Place<'g> = art::NodePlace<Node<'g>>;
 
-/// The inner node at `link`, to which `level` bytes lead; sets `level` to the node's own. The node is one of the link's
-/// kind: the first holder of its lock in a generation stores to what it takes for entries.
+/// The inner node at `link`, to which `depth` bytes lead, and its level. The node is one of the link's kind: the first
+/// holder of its lock in a generation stores to what it takes for entries.
 pub(super) fn node_below<'g, M: Media>(
     heap: &'g Access<M>,
     link: Link,
-    level: &mut usize,
-) -> Result<Node<'g>, Fault> {
+    depth: usize,
+) -> Result<(Node<'g>, usize), Fault> {
     let node = Node::at(heap, link)?;
     let meta = node.meta(heap.media());
     if !meta.is_of(node.kind()) {
         return Err(damaged("node's kind", link));
     }
-    if meta.level() < *level {
+    if meta.level() < depth {
         return Err(damaged("node's level", link));
     }
-    *level = meta.level();
-    Ok(node)
+    Ok((node, meta.level()))
 }
 
 impl<'a, M: Media> Writer<'a, M> {
     /// The place of the key; the inner error if the walk must start over.
     pub(super) fn locate(&self) -> Result<Result<Place<'a>, Missed>, Error> {
         let mut at = self.index.root();
-        let mut level = 0;
-        let mut node = node_below(self.heap, at, &mut level)?;
+        let (mut node, mut level) = node_below(self.heap, at, 0)?;
         let mut way = None;
         loop {
             let (_, link) = node.slot(self.media(), self.key.get(level).copied());
@@ -54,8 +52,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 return Ok(Ok(place));
             }
             let depth = level + 1;
-            let mut below = depth;
-            let child = node_below(self.heap, link, &mut below)?;
+            let (child, below) = node_below(self.heap, link, depth)?;
             prefetch(child.header());
             // Detection: the sum of the depth and the prefix's length is not the level (Condition #3).
             if !child.prefix(self.media()).fits(depth, below) {

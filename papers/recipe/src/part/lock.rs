@@ -141,9 +141,9 @@ impl<'a, M: Media> Writer<'a, M> {
     /// found is the present parent, or was replaced by one of its level.
     pub(super) fn find_parent(&self, child: Link) -> Result<Option<(Link, usize)>, Fault> {
         let mut at = self.index.root();
-        let mut level = 0;
+        let mut depth = 0;
         loop {
-            let node = locate::node_below(self.heap, at, &mut level)?;
+            let (node, level) = locate::node_below(self.heap, at, depth)?;
             let (_, link) = node.slot(self.media(), self.key.get(level).copied());
             if same_object(link, child) {
                 return Ok(Some((at, level)));
@@ -152,7 +152,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 return Ok(None);
             }
             at = link;
-            level += 1;
+            depth = level + 1;
         }
     }
 

@@ -1,5 +1,6 @@
-//! SMOs (RECIPE §6.4): paths are recompressed in two ordered steps, under the locks of the node and of its parent; a
-//! merge also holds the lock of the node that it removes between them.
+//! SMOs (RECIPE §6.4). Both change a compressed path in two ordered steps, under the locks of the node whose prefix
+//! changes and of the parent that is left. A merge removes the node between these two, and holds its lock, too. If the
+//! remaining child is a leaf, a merge has only step (1).
 //!
 //! ```text
 //!  split     (1) parent -> a new N4 over the new leaf and the node     (2) the node's prefix gets shorter
@@ -19,9 +20,10 @@ use index::{Action, Edit};
 use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Edits a key that parts from the string of the inner node at the place: the key is absent, and to insert it, a
-    /// new N4 is put above that node, at the level where they part. Costs 4 write-backs and 4 fences.
-    pub(super) fn edit_above(
+    /// Edits a key that diverges within the prefix of the node at `place.link`. The key is absent. An insert puts a new
+    /// N4 above that node, at the level where they diverge. An insert with a leaf of one line costs 4 write-backs and 4
+    /// fences.
+    pub(super) fn split_prefix(
         &self,
         place: &Place<'a>,
         (at, byte): (usize, u8),
@@ -41,20 +43,8 @@ impl<'a, M: Media> Writer<'a, M> {
         let Some(slot) = slot.filter(|_| same_object(link, place.link) && prefix.fits(depth, level)) else {
             return Ok(Err(Missed::Lost));
         };
-        let (kept, len);
-        let leaf;
-        let string = match prefix.whole() {
-            Some(whole) => {
-                (kept, len) = whole;
-                &kept[..len]
-            }
-            None => {
-                leaf = any_leaf::<AppendOnly, M>(self.heap, link, depth)?;
-                match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {
-                    Some(string) => string,
-                    None => return Ok(Err(Missed::Lost)),
-                }
-            }
+        let Some(string) = self.string_of(prefix, link, (depth, level))? else {
+            return Ok(Err(Missed::Lost));
         };
         let split = at.wrapping_sub(depth);
         if string.get(split) != Some(&byte) {
@@ -79,8 +69,23 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(action))
     }
 
-    /// Two keys diverge below the place: puts an N4 over the old leaf, in `slot`, and the new one, at the level where
-    /// they part. Costs 3 write-backs and 3 fences.
+    /// Returns the bytes from `depth` to `level` that the prefix of the node at `link` represents, from a leaf if it
+    /// does not store all; `None` if a concurrent change emptied the nodes on the way to one.
+    fn string_of(
+        &self,
+        prefix: Prefix,
+        link: Link,
+        (depth, level): (usize, usize),
+    ) -> Result<Option<Vec<u8>>, Error> {
+        if let Some((kept, len)) = prefix.whole() {
+            return Ok(Some(kept[..len].to_vec()));
+        }
+        let leaf = any_leaf::<AppendOnly, M>(self.heap, link, depth)?;
+        Ok(leaf.and_then(|leaf| leaf.key().get(depth..level).map(<[u8]>::to_vec)))
+    }
+
+    /// Splits a leaf: puts an N4, at the level where the two keys diverge, into `slot`, above the old leaf and a new
+    /// one. With a leaf of one line it costs 3 write-backs and 3 fences.
     pub(super) fn split_leaf(
         &self,
         slot: &PSlot,
@@ -105,9 +110,9 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// One child is left in the node at `at`, not counting `without`: it takes the node's place. Returns the lock if
-    /// the node has more or fewer children, if the child's lock is taken, or if no leaf is found below the child. Costs
-    /// 1 write-back and 1 fence if the child is a leaf, otherwise 2 and 2.
+    /// Replaces the node at `at` by its only child, not counting `without`. Returns the lock if the node has more or
+    /// fewer children, if the child's lock is taken, or if no leaf is found below the child. Costs 1 write-back and 1
+    /// fence if the child is a leaf, otherwise 2 and 2.
     pub(super) fn merge(
         &self,
         node: Node<'a>,
@@ -127,25 +132,24 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut below = None;
         if child.is_inner() {
             let depth = node.level(self.media()) + 1;
-            let inner = node_below(self.heap, child, &mut { depth })?;
-            let (Some(held), Some(leaf)) = (
-                inner.try_lock(self.heap),
-                any_leaf::<AppendOnly, M>(self.heap, child, depth)?,
-            ) else {
+            let (inner, level) = node_below(self.heap, child, depth)?;
+            let Some(held) = inner.try_lock(self.heap) else {
                 return Ok(Some(locked));
             };
-            below = Some((inner, leaf, held));
+            let Some(leaf) = any_leaf::<AppendOnly, M>(self.heap, child, depth)? else {
+                return Ok(Some(locked));
+            };
+            below = Some((inner, level, leaf, held));
         }
         let parent = self.lock_parent(at)?;
-        let mut second_step = None;
-        if let Some((inner, leaf, held)) = below {
-            let prefix = prefix_from(leaf, parent.level + 1, inner.level(self.media()), child)?;
-            second_step = Some((inner, prefix, held));
-        }
+        let prefix = match &below {
+            Some((_, level, leaf, _)) => prefix_from(*leaf, parent.level + 1, *level, child)?,
+            None => Prefix::EMPTY,
+        };
         // (1) Commit: the child hangs in the parent.
         self.swing(&parent, child);
         // (2) Its header gets the prefix that fits.
-        if let Some((inner, prefix, _held)) = second_step {
+        if let Some((inner, .., _held)) = below {
             let _durable = self.store_prefix(inner, prefix);
         }
         drop(parent);

@@ -1,19 +1,19 @@
 //! Writes: each is an edit of one key (`index::Edit`), decided under the lock of the node that holds its place.
 //!
 //! 1. Find the place (`locate`), without locks; on the way, complete changes that a crash has interrupted (`repair`).
-//! 2. Lock the node. If it is obsolete, or its slot holds an inner node by now, start over. For a key that parts from a
-//!    node's prefix, lock that node first, and start over if anything has changed.
+//! 2. Lock the node. If it is obsolete, or its slot holds an inner node by now, start over. For a key that diverges
+//!    within a node's prefix, lock that node first, and start over if anything has changed.
 //! 3. Let the edit decide, once.
-//! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an index or a pointer
-//!    (`append`), the pointer to an object that takes another's place (`split`, `resize`), a value, or a null pointer
-//!    (`remove`).
+//! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an entry of a child index,
+//!    or a pointer (`append`), the pointer to an object that takes another's place (`split`, `resize`), a value, or a
+//!    null pointer (`remove`).
 
 use super::Writer;
 use super::locate::Place;
 use art::{Kind, LeafRef, Missed, Tagged, Tries, child_tag, damaged, publish_leaf, replace_value, same};
 use heap::Error;
 use index::{Action, Edit};
-use pmem::{LinkAndPersist, Media};
+use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
 
 impl<'a, M: Media> Writer<'a, M> {
     /// Applies `edit` to the key.
@@ -22,7 +22,7 @@ impl<'a, M: Media> Writer<'a, M> {
         loop {
             let done = match self.locate()? {
                 Ok(place) => match place.parting {
-                    Some(parting) => self.edit_above(&place, parting, edit)?,
+                    Some(divergence) => self.split_prefix(&place, divergence, edit)?,
                     None => self.edit_at(&place, edit)?,
                 },
                 Err(missed) => Err(missed),
@@ -32,7 +32,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 Err(missed) => missed,
             };
             if !tries.go_on(missed, self.media()) {
-                return Err(damaged("key without a place", self.index.root()).into());
+                return Err(damaged("walk that does not reach its key", self.index.root()).into());
             }
         }
     }
@@ -42,37 +42,50 @@ impl<'a, M: Media> Writer<'a, M> {
         let Ok(locked) = place.node.lock(self.heap) else {
             return Ok(Err(Missed::Lost));
         };
-        let byte = self.key.get(place.level).copied();
-        let (slot, link) = place.node.slot(self.media(), byte);
-        let (Some(slot), Kind::Leaf) = (slot, link.kind()) else {
-            if link.is_inner() {
-                return Ok(Err(Missed::Lost));
+        let (slot, link) = place.node.slot(self.media(), self.key.get(place.level).copied());
+        match (link.kind(), slot) {
+            (Kind::Leaf, Some(slot)) => self.edit_leaf(place, locked, (slot, link), edit).map(Ok),
+            _ if link.is_inner() => Ok(Err(Missed::Lost)),
+            _ if link.is_null() => self.edit_absent(place, locked, edit).map(Ok),
+            _ => Err(damaged("link's kind", link).into()),
+        }
+    }
+
+    /// Applies the edit at a place that holds nothing.
+    fn edit_absent(
+        &self,
+        place: &Place<'a>,
+        locked: Locked<'a, M>,
+        edit: &mut dyn Edit,
+    ) -> Result<Action, Error> {
+        if edit.decide(None) != Action::Put {
+            return Ok(Action::Keep);
+        }
+        match self.key.get(place.level) {
+            Some(&byte) => self.insert(place, locked, byte, edit.value())?,
+            None => {
+                let (slot, tag) = (&place.node.header().ends, child_tag(Kind::Leaf, 0, 0));
+                publish_leaf::<LinkAndPersist, M>(self.heap, slot, tag, self.key, edit.value())?;
             }
-            if !link.is_null() {
-                return Err(damaged("link's kind", link).into());
-            }
-            let action = edit.decide(None);
-            return Ok(Ok(match (action, byte) {
-                (Action::Put, Some(byte)) => {
-                    self.insert(place, locked, byte, edit.value())?;
-                    action
-                }
-                (Action::Put, None) => {
-                    let (slot, tag) = (&place.node.header().ends, child_tag(Kind::Leaf, 0, 0));
-                    publish_leaf::<LinkAndPersist, M>(self.heap, slot, tag, self.key, edit.value())?;
-                    action
-                }
-                _ => Action::Keep,
-            }));
-        };
+        }
+        Ok(Action::Put)
+    }
+
+    /// Applies the edit at a place whose slot holds a leaf, of this key or of another.
+    fn edit_leaf(
+        &self,
+        place: &Place<'a>,
+        locked: Locked<'a, M>,
+        (slot, link): (&'a PSlot, Link),
+        edit: &mut dyn Edit,
+    ) -> Result<Action, Error> {
         let leaf = LeafRef::at(self.heap, link)?;
         if !same(leaf.key(), self.key) {
-            let action = edit.decide(None);
-            if action != Action::Put {
-                return Ok(Ok(Action::Keep));
+            if edit.decide(None) != Action::Put {
+                return Ok(Action::Keep);
             }
             self.split_leaf(slot, link, place.level + 1, leaf.key(), edit.value())?;
-            return Ok(Ok(action));
+            return Ok(Action::Put);
         }
         let action = edit.decide(Some(&leaf.value(self.heap)));
         match action {
@@ -82,6 +95,6 @@ impl<'a, M: Media> Writer<'a, M> {
             }
             Action::Remove => self.remove(place, locked, slot, link)?,
         }
-        Ok(Ok(action))
+        Ok(action)
     }
 }
