@@ -44,6 +44,7 @@ mod info;
 mod keys;
 mod numbers;
 mod random;
+mod randomkey;
 mod scan;
 mod scripts;
 mod sets;

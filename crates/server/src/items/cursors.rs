@@ -50,7 +50,7 @@ impl Default for Places {
 
 impl Cursors {
     /// Returns the key behind which a cursor continues.
-    pub fn place(&self, cursor: u64) -> Option<Vec<u8>> {
+    pub fn resume_after(&self, cursor: u64) -> Option<Vec<u8>> {
         let places = self.lock();
         let spent = || places.spent.iter().find(|(number, _)| *number == cursor);
         let place = places.open.get(&cursor);
@@ -59,7 +59,7 @@ impl Cursors {
 
     /// Records a page of a scan, which was continued `from` a cursor, or begun if that is 0. The next page begins
     /// behind `key`; without one the scan has ended. Returns the next cursor, or 0 at the end.
-    pub fn gone_on(&self, from: u64, key: Option<Vec<u8>>) -> u64 {
+    pub fn advance(&self, from: u64, key: Option<Vec<u8>>) -> u64 {
         let mut places = self.lock();
         if let Some(place) = places.open.remove(&from) {
             places.spent.push_back((from, place));
@@ -111,17 +111,17 @@ mod tests {
     #[test]
     fn scans_count_and_not_pages() {
         let cursors = Cursors::default();
-        let waiting = cursors.gone_on(0, Some(key(7)));
-        let mut pages = vec![cursors.gone_on(0, Some(key(0)))];
+        let waiting = cursors.advance(0, Some(key(7)));
+        let mut pages = vec![cursors.advance(0, Some(key(0)))];
         for i in 1..=2 * OPEN {
-            let next = cursors.gone_on(pages[i - 1], Some(key(i)));
+            let next = cursors.advance(pages[i - 1], Some(key(i)));
             assert!(next > pages[i - 1] && next < 1 << 53);
             pages.push(next);
         }
-        assert_eq!(cursors.place(waiting), Some(key(7)));
-        let kept = |i: usize| cursors.place(pages[i]) == Some(key(i));
+        assert_eq!(cursors.resume_after(waiting), Some(key(7)));
+        let kept = |i: usize| cursors.resume_after(pages[i]) == Some(key(i));
         assert!((0..=2 * OPEN).all(|i| kept(i) == (i + SPENT >= 2 * OPEN)));
-        assert_eq!(cursors.gone_on(pages[2 * OPEN], None), 0);
+        assert_eq!(cursors.advance(pages[2 * OPEN], None), 0);
         assert!(kept(2 * OPEN), "a client that lost the last answer may ask again");
     }
 
@@ -129,11 +129,13 @@ mod tests {
     #[test]
     fn the_last_scans_are_kept() {
         let cursors = Cursors::default();
-        let begun: Vec<_> = (0..OPEN + 2).map(|i| cursors.gone_on(0, Some(key(i)))).collect();
-        let kept = begun.iter().filter(|cursor| cursors.place(**cursor).is_some());
+        let begun: Vec<_> = (0..OPEN + 2).map(|i| cursors.advance(0, Some(key(i)))).collect();
+        let kept = begun
+            .iter()
+            .filter(|cursor| cursors.resume_after(**cursor).is_some());
         assert_eq!(kept.count(), OPEN);
-        assert_eq!(cursors.place(begun[1]), None);
-        assert_eq!(cursors.place(begun[2]), Some(key(2)));
+        assert_eq!(cursors.resume_after(begun[1]), None);
+        assert_eq!(cursors.resume_after(begun[2]), Some(key(2)));
     }
 
     /// Keys are bounded in bytes, and spent cursors are dropped first.
@@ -141,15 +143,15 @@ mod tests {
     fn bytes_are_bounded() {
         const LONG: usize = 1 << 16;
         let cursors = Cursors::default();
-        let first = cursors.gone_on(0, Some(vec![b'a'; LONG]));
-        let second = cursors.gone_on(0, Some(vec![b'b'; LONG]));
-        let third = cursors.gone_on(second, Some(vec![b'c'; LONG]));
+        let first = cursors.advance(0, Some(vec![b'a'; LONG]));
+        let second = cursors.advance(0, Some(vec![b'b'; LONG]));
+        let third = cursors.advance(second, Some(vec![b'c'; LONG]));
         let fill = |count| {
             for _ in 0..count {
-                cursors.gone_on(0, Some(vec![b'd'; LONG]));
+                cursors.advance(0, Some(vec![b'd'; LONG]));
             }
         };
-        let kept = || [first, second, third].map(|cursor| cursors.place(cursor).is_some());
+        let kept = || [first, second, third].map(|cursor| cursors.resume_after(cursor).is_some());
         fill(BYTES / LONG - 3);
         assert_eq!(kept(), [true; 3]);
         fill(1);

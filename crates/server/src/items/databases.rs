@@ -70,7 +70,7 @@ pub struct Databases<M: Media = Hardware> {
     /// Held exclusively by a command that must run alone, shared by all others.
     gate: ShardedLock<()>,
     /// How often a command has had exclusive use.
-    turns_alone: AtomicU64,
+    exclusive_uses: AtomicU64,
     memory: MemoryLimit,
 }
 
@@ -128,7 +128,7 @@ impl<M: Media> Databases<M> {
             first,
             largest,
             gate: ShardedLock::new(()),
-            turns_alone: AtomicU64::new(0),
+            exclusive_uses: AtomicU64::new(0),
             memory,
         };
         for number in 1..COUNT {
@@ -215,14 +215,14 @@ impl<M: Media> Databases<M> {
     /// that stalls here stalls every client.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        self.turns_alone.fetch_add(1, Ordering::Relaxed);
+        self.exclusive_uses.fetch_add(1, Ordering::Relaxed);
         alone
     }
 
     /// Returns how often a command has had exclusive use. If two calls under [`shared`](Databases::shared) return the
     /// same, no transaction came between.
-    pub fn turns_alone(&self) -> u64 {
-        self.turns_alone.load(Ordering::Relaxed)
+    pub fn exclusive_uses(&self) -> u64 {
+        self.exclusive_uses.load(Ordering::Relaxed)
     }
 
     /// Returns the memory limit.

@@ -240,7 +240,7 @@ impl Redis {
         }
         let mut context = context(&self.worker, &self.client, &mut self.state, sink);
         match walk {
-            Some(walk) => dispatch::walks_on(&mut context, args, walk),
+            Some(walk) => dispatch::continue_walk(&mut context, args, walk),
             None => {
                 context.add(Counter::Commands, 1);
                 dispatch::arrived(&mut context, args);

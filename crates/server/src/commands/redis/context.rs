@@ -2,7 +2,7 @@
 
 use super::error::{Done, Wrong, bounded};
 use super::state::State;
-use super::state::walk::Walk;
+use super::state::walk::{Bounds, Listing, Walk};
 use crate::counters::Counter;
 use crate::items::item::{Header, Item};
 use crate::items::store::Decision;
@@ -89,13 +89,19 @@ impl Context<'_> {
         self.shared().net.limits.bulk()
     }
 
+    /// Begins a walk through these ranges.
+    pub fn start_walk(&mut self, ranges: Vec<Bounds>, listing: Listing) -> Done {
+        let exclusive_uses = self.shared().databases.exclusive_uses();
+        self.walk(Walk::new(ranges, listing, exclusive_uses))
+    }
+
     /// Takes one turn of a walk, and replies if it was the last; otherwise the connection's state keeps the walk for
     /// another turn. The caller holds a pass of the databases' gate, or has exclusive use.
     pub fn walk(&mut self, mut walk: Walk) -> Done {
-        let turns_alone = self.shared().databases.turns_alone();
+        let exclusive_uses = self.shared().databases.exclusive_uses();
         let state = &mut *self.state;
         let items = (&*state.store, self.now);
-        match walk.take_turn(items, turns_alone, state.executing, self.reply.resp3)? {
+        match walk.take_turn(items, exclusive_uses, state.executing, self.reply.resp3)? {
             true => walk.reply(&mut self.reply),
             false => state.walk = Some(walk),
         }

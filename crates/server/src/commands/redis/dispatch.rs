@@ -71,7 +71,7 @@ fn carry_out(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
 }
 
 /// Takes a further turn of the walk of the last command.
-pub fn walks_on(context: &mut Context<'_>, args: Args<'_>, walk: Walk) {
+pub fn continue_walk(context: &mut Context<'_>, args: Args<'_>, walk: Walk) {
     let Some(command) = find(args.get(0)) else {
         return;
     };

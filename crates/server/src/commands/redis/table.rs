@@ -5,8 +5,8 @@ use super::catalogue::COMMANDS;
 use super::context::Context;
 use super::error::Done;
 use super::{
-    admin, backup, client, config, describe, durable, expiry, info, keys, numbers, scan, scripts, sets,
-    slowlog, strings, transaction,
+    admin, backup, client, config, describe, durable, expiry, info, keys, numbers, randomkey, scan, scripts,
+    sets, slowlog, strings, transaction,
 };
 use crate::proto::redis::args::Args;
 
@@ -71,7 +71,7 @@ table! {
     "psetex" sets::psetex;
     "pttl" expiry::pttl;
     "quit" client::quit;
-    "randomkey" scan::randomkey;
+    "randomkey" randomkey::randomkey;
     "rename" keys::rename;
     "renamenx" keys::renamenx;
     "reset" client::reset;

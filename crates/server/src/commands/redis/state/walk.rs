@@ -109,8 +109,8 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Creates a walk through these ranges. `turns_alone` says how often clients have had exclusive use so far.
-    pub fn new(ranges: Vec<Bounds>, listing: Listing, turns_alone: u64) -> Walk {
+    /// Creates a walk through these ranges. `exclusive_uses` says how often clients have had exclusive use so far.
+    pub fn new(ranges: Vec<Bounds>, listing: Listing, exclusive_uses: u64) -> Walk {
         Walk {
             listing,
             ranges,
@@ -118,7 +118,7 @@ impl Walk {
             left: None,
             found: Vec::new(),
             count: 0,
-            begun: turns_alone,
+            begun: exclusive_uses,
             tries: 0,
         }
     }
@@ -128,12 +128,12 @@ impl Walk {
     pub fn take_turn(
         &mut self,
         (store, now): (&ItemStore, u64),
-        turns_alone: u64,
+        exclusive_uses: u64,
         undivided: bool,
         resp3: bool,
     ) -> Result<bool, Wrong> {
-        if self.begun != turns_alone {
-            self.begun = turns_alone;
+        if self.begun != exclusive_uses {
+            self.begun = exclusive_uses;
             (self.done, self.left) = (0, None);
             (self.found, self.count) = (Vec::new(), 0);
             self.tries += 1;
