@@ -9,12 +9,13 @@
 use crate::change::{Body, SMALL};
 use crate::fragment::{self, Key, Kind, Part};
 use crate::geometry::{Geometry, Plan};
+use crate::hash::hash;
 use crate::lock::lock;
 use crate::log::MappingOf;
 use crate::tail::{BULK, STEP, Tail};
 use crate::{Change, Disk, Error, Log, Lsn, Mapping};
 use std::sync::atomic::Ordering;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::Xxh3;
 
 impl<D: Disk> Log<D> {
     /// Appends a record and returns its end. Its changes take effect together or not at all. When this returns, the
@@ -41,10 +42,18 @@ impl<D: Disk> Log<D> {
     #[inline]
     fn append_changes(&self, changes: &[Change<'_>], limit: u64) -> Result<Lsn, Error> {
         let body = Body::new(changes)?;
-        if body.len() > SMALL as u64 {
-            self.check_spread(&body)?;
+        // The smallest buffer that fits: zeroing the largest would take as long as copying a short record.
+        match fragment::HEADER as u64 + body.len() {
+            0..=64 => self.append_small(&body, &mut [0; 64], limit),
+            65..=192 => self.append_small(&body, &mut [0; 192], limit),
+            193..=MAX_SMALL => self.append_small(&body, &mut [0; MAX_SMALL as usize], limit),
+            _ => self.append_large(&body, limit),
         }
-        self.append_record(&body, Kind::Changes, None, limit)
+    }
+
+    fn append_large(&self, body: &Body<'_>, limit: u64) -> Result<Lsn, Error> {
+        self.check_spread(body)?;
+        self.append_source(Source::new(body), Kind::Changes, None, limit)
     }
 
     /// Refuses a record that does not fit below the limit. (A small one fits, since the limit is at least four
@@ -64,38 +73,16 @@ impl<D: Disk> Log<D> {
 
     /// Appends the mark of an opening, which starts the given incarnation. Ignores the limit.
     pub(crate) fn append_opened(&self, incarnation: u32) -> Result<Lsn, Error> {
-        self.append_record(&Body::new(&[])?, Kind::Opened, Some(incarnation), u64::MAX)
-    }
-
-    fn append_record(
-        &self,
-        body: &Body<'_>,
-        kind: Kind,
-        incarnation: Option<u32>,
-        limit: u64,
-    ) -> Result<Lsn, Error> {
-        // The smallest buffer that fits: zeroing the largest would take as long as copying a short record.
-        match fragment::HEADER as u64 + body.len() {
-            0..=64 => self.append_by(body, &mut [0; 64], kind, incarnation, limit),
-            65..=192 => self.append_by(body, &mut [0; 192], kind, incarnation, limit),
-            193..=MAX_SMALL => self.append_by(body, &mut [0; MAX_SMALL as usize], kind, incarnation, limit),
-            _ => self.append_source(Source::new(body), kind, incarnation, limit),
-        }
+        let body = Body::new(&[])?;
+        self.append_source(Source::new(&body), Kind::Opened, Some(incarnation), u64::MAX)
     }
 
     /// Appends a small record, which is gathered in `small`.
-    fn append_by<const N: usize>(
-        &self,
-        body: &Body<'_>,
-        small: &mut [u8; N],
-        kind: Kind,
-        incarnation: Option<u32>,
-        limit: u64,
-    ) -> Result<Lsn, Error> {
+    fn append_small(&self, body: &Body<'_>, small: &mut [u8], limit: u64) -> Result<Lsn, Error> {
         let len = fragment::HEADER + body.len() as usize;
         let bytes = &mut small[..len];
         body.gather(&mut bytes[fragment::HEADER..]);
-        let hash = xxh3_64(&bytes[fragment::HEADER..]);
+        let hash = hash(&bytes[fragment::HEADER..]);
         // The usual case: it fits in the current segment.
         let mut guard = lock(&self.tail);
         let tail = &mut *guard;
@@ -105,7 +92,6 @@ impl<D: Disk> Log<D> {
         if let Some((current, mapping)) = &mut tail.current
             && *current == segment
             && body.len() <= self.geometry.capacity(start)
-            && incarnation.is_none()
         {
             self.check_failed()?;
             self.check_limit(tail.end, end, limit)?;
@@ -113,7 +99,7 @@ impl<D: Disk> Log<D> {
             let header = fragment::Header {
                 len: body.len() as u32,
                 part: Part::Whole,
-                kind,
+                kind: Kind::Changes,
                 behind: behind(start, durable),
                 incarnation: tail.incarnation,
             };
@@ -123,7 +109,7 @@ impl<D: Disk> Log<D> {
             return Ok(end);
         }
         drop(guard);
-        self.append_source(Source::Flat { bytes, hash }, kind, incarnation, limit)
+        self.append_source(Source::Flat { bytes, hash }, Kind::Changes, None, limit)
     }
 
     /// Returns an error if a record that reaches from the log's end to `to` exceeds the limit.

@@ -66,20 +66,24 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Returns the length of the encoded change, if its parts are not too long.
+    /// Returns the length of the encoded change; `None` if one of its parts is too long.
     #[inline]
-    fn encoded_len(&self) -> Result<u64, Error> {
+    fn encoded_len(&self) -> Option<u64> {
         let (_, map, key, value) = self.parts();
-        if map.len() > MAX_MAP {
-            return Err(too_long("a map's name", map.len(), MAX_MAP));
-        }
-        if key.len() > MAX_KEY {
-            return Err(too_long("a key", key.len(), MAX_KEY));
-        }
-        if value.len() > MAX_VALUE {
-            return Err(too_long("a value", value.len(), MAX_VALUE));
-        }
-        Ok((CHANGE_HEADER + map.len() + key.len() + value.len()) as u64)
+        let fits = map.len() <= MAX_MAP && key.len() <= MAX_KEY && value.len() <= MAX_VALUE;
+        fits.then_some((CHANGE_HEADER + map.len() + key.len() + value.len()) as u64)
+    }
+
+    /// Returns the error for the change, of which a part is too long.
+    #[cold]
+    fn too_long(&self) -> Error {
+        let (_, map, key, value) = self.parts();
+        let (what, bytes, max) = match () {
+            () if map.len() > MAX_MAP => ("a map's name", map.len(), MAX_MAP),
+            () if key.len() > MAX_KEY => ("a key", key.len(), MAX_KEY),
+            () => ("a value", value.len(), MAX_VALUE),
+        };
+        Error::TooLong { what, bytes, max }
     }
 
     /// Encodes the change, in pieces that follow each other. [`encoded_len`](Change::encoded_len) has checked it.
@@ -119,11 +123,6 @@ impl<'a> Change<'a> {
     }
 }
 
-#[cold]
-fn too_long(what: &'static str, bytes: usize, max: usize) -> Error {
-    Error::TooLong { what, bytes, max }
-}
-
 /// An encoded change.
 struct Encoded<'a> {
     header: [u8; CHANGE_HEADER],
@@ -143,7 +142,7 @@ impl<'a> Body<'a> {
     pub(crate) fn new(changes: &'a [Change<'a>]) -> Result<Body<'a>, Error> {
         let mut len = 0;
         for change in changes {
-            len += change.encoded_len()?;
+            len += change.encoded_len().ok_or_else(|| change.too_long())?;
         }
         Ok(Body { changes, len })
     }
@@ -156,11 +155,11 @@ impl<'a> Body<'a> {
     /// Stores the body's bytes in a buffer of its length.
     #[inline]
     pub(crate) fn gather(&self, bytes: &mut [u8]) {
-        let mut rest = bytes;
+        let mut at = 0;
         self.each_piece(|piece| {
-            let (place, behind) = std::mem::take(&mut rest).split_at_mut(piece.len());
-            place.copy_from_slice(piece);
-            rest = behind;
+            let end = at + piece.len();
+            bytes[at..end].copy_from_slice(piece);
+            at = end;
         });
     }
 

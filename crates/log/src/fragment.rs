@@ -20,6 +20,7 @@
 //!    bad checksum below a claim is damaged; one above all claims may be left by a crash.
 
 use crate::Lsn;
+use crate::hash::hash;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Bytes before the body.
@@ -100,6 +101,7 @@ impl Key {
     }
 
     /// Encodes the header of a fragment at `lsn`.
+    #[inline]
     pub(crate) fn encode(self, lsn: Lsn, header: Header, body_hash: u64) -> [u8; HEADER] {
         debug_assert!(u64::from(header.len) <= MAX_BODY, "the body is too long");
         let word = header.len | (header.part as u32) << 28 | (header.kind as u32) << 30;
@@ -118,7 +120,7 @@ impl Key {
     /// there is none.
     pub(crate) fn decode(self, lsn: Lsn, bytes: &[u8]) -> Option<Fragment<'_>> {
         self.decode_unchecked(lsn, bytes)
-            .filter(|fragment| fragment.check == self.check(lsn, &fragment.checked, xxh3_64(fragment.body)))
+            .filter(|fragment| fragment.check == self.check(lsn, &fragment.checked, hash(fragment.body)))
     }
 
     /// Decodes the fragment at the beginning of `bytes`, without comparing its checksum: for fragments that are

@@ -60,6 +60,7 @@
 //! | `change` | the contents of a record |
 //! | `lsn`, `geometry` | positions, and how they are divided into segments |
 //! | `fragment`, `segment` | the bytes of records and of files: F1 to F3, S1, S2 |
+//! | `hash` | the hash of a body, which a fragment's checksum includes |
 //! | `log` | the state that the parts below share: `tail`, `group`, `kept` |
 //! | `append` | reserve and copy under one lock: A1 to A3 |
 //! | `durable` | group commit: G1 to G3 |
@@ -94,6 +95,7 @@ mod error;
 mod fragment;
 mod geometry;
 mod group;
+mod hash;
 mod keep;
 mod kept;
 mod lock;
