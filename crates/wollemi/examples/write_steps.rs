@@ -1,4 +1,4 @@
-//! Upserts present keys at levels `process` and `disk`, to count their instructions (`docs/disk.md`).
+//! Upserts of new and of present keys at levels `process` and `disk`, to count their instructions (`docs/disk.md`).
 //!
 //! ```text
 //! cargo build --profile profiling -p wollemi --features disks --example write_steps
@@ -8,6 +8,8 @@
 //! done
 //! callgrind_annotate --inclusive=yes write_steps.disk
 //! ```
+//!
+//! `--toggle-collect='write_steps::insert_all'` counts the upserts of new keys.
 //!
 //! The pool is in memory, because pools in files do not work under valgrind. The log is in the directory, on a disk.
 //! The program prints how long the upserts took.
@@ -39,6 +41,11 @@ fn upsert(map: &Map, number: u64) -> Result<(), wollemi::Error> {
     let mut value = [0; 100];
     value[..8].copy_from_slice(&number.to_le_bytes());
     map.upsert(key(number), value)
+}
+
+#[inline(never)]
+fn insert_all(map: &Map) -> Result<(), wollemi::Error> {
+    (0..KEYS).try_for_each(|number| upsert(map, number))
 }
 
 #[inline(never)]
@@ -79,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir_in(place)?;
     let db = open(level, directory.path())?;
     let map = db.map("bench")?;
-    (0..KEYS).try_for_each(|number| upsert(&map, number))?;
+    insert_all(&map)?;
     let begin = Instant::now();
     upsert_all(&map)?;
     let nanos = begin.elapsed().as_nanos() as u64 / OPERATIONS;

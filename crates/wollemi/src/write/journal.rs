@@ -122,6 +122,7 @@ impl Journal {
     }
 
     /// Returns the default durability of writes.
+    #[inline]
     pub fn durability(&self) -> Durability {
         match self.is_eventual.load(Relaxed) {
             true => Durability::Eventual,
@@ -135,6 +136,7 @@ impl Journal {
     }
 
     /// Appends a record of changes of keys with these stripes, which the caller holds.
+    #[inline]
     pub fn append(
         &self,
         changes: &[Change<'_>],
@@ -161,6 +163,7 @@ impl Journal {
     }
 
     /// Makes readers of keys with these stripes wait for the record of an immediate write (I1).
+    #[inline]
     fn note(&self, Lsn(end): Lsn, stripes: impl Iterator<Item = StripeId>, durability: Durability) {
         if durability == Durability::Immediate {
             stripes.for_each(|id| self.last[usize::from(id)].store(end, Release));
@@ -169,6 +172,7 @@ impl Journal {
     }
 
     /// Begins the log's part of a write to `index`. The caller holds the key's stripe.
+    #[inline]
     pub fn logged<'e>(
         &'e self,
         (map, key): (&'e str, &'e [u8]),
@@ -205,6 +209,15 @@ impl Journal {
         self.log.wait_durable(end).map_err(not_durable)
     }
 
+    /// If a write has waited for room in vain, and there is room now, later writes wait again.
+    #[inline]
+    pub fn note_room(&self) {
+        let waited_at = self.waited_at.load(Relaxed);
+        if waited_at > 0 && matches!(self.log.wait_for_room(waited_at / 8, Duration::ZERO), Ok(true)) {
+            self.waited_at.store(0, Relaxed);
+        }
+    }
+
     /// Runs an operation that the log may refuse because of its limit, and again when a checkpoint has made room. The
     /// operation holds no locks when it is refused.
     pub fn with_room<R, E: From<Error> + WriteError>(
@@ -212,10 +225,7 @@ impl Journal {
         mut run: impl FnMut() -> Result<R, E>,
     ) -> Result<R, E> {
         let mut result = run();
-        let waited_at = self.waited_at.load(Relaxed);
-        if waited_at > 0 && matches!(self.log.wait_for_room(waited_at / 8, Duration::ZERO), Ok(true)) {
-            self.waited_at.store(0, Relaxed);
-        }
+        self.note_room();
         // Each of its records may need room.
         for _ in 0..ATTEMPTS {
             let (limit, needed) = match &result {
@@ -294,6 +304,7 @@ impl WriteError for crate::Error {
     }
 }
 
+#[cold]
 fn refused(error: log::Error) -> Error {
     Error::Refused(Box::new(error))
 }
@@ -322,6 +333,7 @@ pub(crate) struct Logged<'e> {
 impl Logged<'_> {
     /// Appends what `edit` has decided for a key with this value. Returns the action for the index: [`Action::Keep`] if
     /// the log refuses the record.
+    #[inline]
     pub fn decided(&mut self, action: Action, edit: &dyn Edit, current: Option<&[u8]>) -> Action {
         self.refused = None;
         let appended = match action {
@@ -347,6 +359,7 @@ impl Logged<'_> {
         }
     }
 
+    #[inline]
     fn append(&self, value: Option<&[u8]>) -> Result<(), Error> {
         let stripe = std::iter::once(self.stripe);
         self.journal
@@ -363,13 +376,20 @@ impl Logged<'_> {
     }
 
     /// Returns the outcome of the index's write, or the log's error if the log refused it.
-    pub fn ended(mut self, done: Result<Action, Error>) -> Result<Action, Error> {
-        let done = self.refused.take().map_or(done, Err);
+    pub fn ended(&mut self, done: Result<Action, Error>) -> Result<Action, Error> {
         let is_appended = std::mem::take(&mut self.is_appended);
-        if done.is_err() && is_appended {
+        if done.is_ok() && self.refused.is_none() {
+            return done;
+        }
+        self.failed(done, is_appended)
+    }
+
+    #[cold]
+    fn failed(&mut self, done: Result<Action, Error>, is_appended: bool) -> Result<Action, Error> {
+        if is_appended {
             self.undo()?;
         }
-        done
+        self.refused.take().map_or(done, Err)
     }
 
     /// Appends the key's current value.

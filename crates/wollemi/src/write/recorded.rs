@@ -16,8 +16,8 @@ pub(crate) struct RecordedEdit<'e> {
 
 impl RecordedEdit<'_> {
     /// Returns the outcome of the index's write, or the log's error if the log refused it.
-    pub fn ended(self, done: Result<Action, Error>) -> Result<Action, Error> {
-        match self.logged {
+    pub fn ended(&mut self, done: Result<Action, Error>) -> Result<Action, Error> {
+        match &mut self.logged {
             Some(logged) => logged.ended(done),
             None => done,
         }

@@ -52,14 +52,32 @@ impl<M: Media> Store<M> {
     /// A run that the pool or the log refuses may leave a record in the log and another that undoes it. Unless a later
     /// run makes the change after all, this returns once both are durable, whatever the last run's result: if only the
     /// first survived a loss of power, the write would be applied.
+    #[inline]
     pub fn write_with_room<R, E: MayBeFull + WriteError + From<index::Error>>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,
         is_change: impl Fn(&R) -> bool,
     ) -> Result<R, E> {
-        let mut may_be_undone = false;
+        match run() {
+            Ok(done) => {
+                self.traffic.note_log_room();
+                Ok(done)
+            }
+            Err(error) => self.write_again(error, run, is_change),
+        }
+    }
+
+    /// Continues with a write whose first run has failed.
+    #[cold]
+    fn write_again<R, E: MayBeFull + WriteError + From<index::Error>>(
+        &self,
+        error: E,
+        mut run: impl FnMut() -> Result<R, E>,
+        is_change: impl Fn(&R) -> bool,
+    ) -> Result<R, E> {
+        let (mut first, mut may_be_undone) = (Some(error), false);
         let mut run = || {
-            let done = run();
+            let done = first.take().map_or_else(&mut run, Err);
             may_be_undone |= done.as_ref().is_err_and(E::may_be_undone);
             done
         };

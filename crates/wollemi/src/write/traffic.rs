@@ -74,6 +74,14 @@ impl Traffic {
         }
     }
 
+    /// Called after a write: ends the refusal of writes once the log has room again.
+    #[inline]
+    pub fn note_log_room(&self) {
+        if let Some(journal) = self.journal.get() {
+            journal.note_room();
+        }
+    }
+
     /// Runs an operation that the log may refuse because of its limit, and again when there is room.
     pub fn with_log_room<R, E: From<Error> + WriteError>(
         &self,
