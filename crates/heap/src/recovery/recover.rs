@@ -150,9 +150,13 @@ impl<M: Media> Heap<M> {
     /// once more. The closure takes its guards itself, so that none is held during the wait.
     #[inline]
     pub fn with_room<T, E: MayBeFull>(&self, mut run: impl FnMut() -> Result<T, E>) -> Result<T, E> {
-        match run() {
-            Err(error) if error.is_full() && self.wait_for_room() => run(),
-            done => done,
+        // One call of the closure, so that it is inlined.
+        let mut is_retry = false;
+        loop {
+            match run() {
+                Err(error) if error.is_full() && !is_retry && self.wait_for_room() => is_retry = true,
+                done => return done,
+            }
         }
     }
 

@@ -200,7 +200,7 @@ impl<'e, 'm, M: Media> PersistBatch<'e, 'm, M> {
     }
 
     /// Writes back the held-back lines and fences. The batch is spent.
-    #[inline]
+    #[inline(always)] // as a call, it would copy the batch
     #[track_caller]
     pub fn fence(self) -> Fenced<'e> {
         self.fence_early();
