@@ -200,7 +200,22 @@ pub fn draft_leaf<'e, 'h, M: Media>(
     value: &[u8],
     batch: &PersistBatch<'e, '_, M>,
 ) -> Result<Draft<'e, 'h, Leaf>, Error> {
-    let leaf = Leaf::new(key, value);
+    draft_checked_leaf(heap, (key, checksum(key)), value, batch)
+}
+
+/// Like [`draft_leaf`], given the key's checksum.
+///
+/// # Errors
+///
+/// If the heap has no room.
+#[inline]
+pub fn draft_checked_leaf<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    (key, check): (&[u8], u64),
+    value: &[u8],
+    batch: &PersistBatch<'e, '_, M>,
+) -> Result<Draft<'e, 'h, Leaf>, Error> {
+    let leaf = Leaf::with_check(key, check, value);
     let tail = leaf.tail();
     let mut draft = heap.draft(leaf, tail, batch)?;
     fill_leaf(&mut draft, key, value);
@@ -211,9 +226,14 @@ impl Leaf {
     /// The fixed part of a leaf for this key and value.
     #[inline]
     pub fn new(key: &[u8], value: &[u8]) -> Leaf {
+        Leaf::with_check(key, checksum(key), value)
+    }
+
+    #[inline]
+    fn with_check(key: &[u8], check: u64, value: &[u8]) -> Leaf {
         let word = <[u8; 8]>::try_from(value).ok().map(u64::from_le_bytes);
         let mut header = key.len() as u64 | (value.len() as u64) << KEY_BITS;
-        header |= u64::from(checksum(key) as u8) << CHECK_SHIFT;
+        header |= u64::from(check as u8) << CHECK_SHIFT;
         if word.is_some() {
             header |= WORD;
         }

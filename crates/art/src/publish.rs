@@ -3,7 +3,7 @@
 //!
 //! The order is that of all the papers: a leaf is durable before the link to it, whose store is the commit point.
 
-use crate::{LeafRef, draft_leaf};
+use crate::{LeafRef, checksum, draft_checked_leaf};
 use heap::{Access, Error, Guard};
 use pmem::{Link, Media, PSlot, Publication, Purpose, Tag, persist_scope};
 
@@ -20,8 +20,23 @@ pub fn publish_leaf<P: Publication, M: Media>(
     key: &[u8],
     value: &[u8],
 ) -> Result<(), Error> {
+    publish_checked_leaf::<P, M>(heap, slot, tag, (key, checksum(key)), value)
+}
+
+/// Like [`publish_leaf`], given the key's checksum.
+///
+/// # Errors
+///
+/// If the heap has no room. Nothing was changed then.
+pub fn publish_checked_leaf<P: Publication, M: Media>(
+    heap: &Access<M>,
+    slot: &PSlot,
+    tag: Tag,
+    key: (&[u8], u64),
+    value: &[u8],
+) -> Result<(), Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
-        let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
+        let leaf = draft_checked_leaf(heap, key, value, &batch)?.flush(&batch);
         let fenced = batch.fence();
         let _durable = slot
             .publish::<P, M, _>(heap.media(), leaf.persisted(&fenced), tag)

@@ -14,7 +14,7 @@
 
 use crate::Variant;
 use crate::fingerprint::{fingerprint, leaf_tag};
-use art::{Kind, Leaf, LeafRef, Tagged, draft_leaf, fill_leaf, prefetch, same};
+use art::{Kind, Leaf, LeafRef, Tagged, draft_leaf, fill_leaf, prefetch, same, same_object};
 use heap::{Access, Error, Heap};
 use pmem::{
     Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord,
@@ -193,6 +193,15 @@ impl<'g> ArrayRef<'g> {
             .filter(|link| !link.is_null())
     }
 
+    /// The number of leaves other than `link`'s. Does not branch on the entries: it may be called for each removal.
+    pub(crate) fn count_without<M: Media>(&self, link: Link, media: &M) -> usize {
+        let is_other = |slot: &PSlot| {
+            let other = slot.load(media);
+            !other.is_null() & !same_object(other, link)
+        };
+        self.slots.iter().map(|slot| usize::from(is_other(slot))).sum()
+    }
+
     /// An unused entry.
     pub(crate) fn vacant<M: Media>(&self, media: &M) -> Option<&'g PSlot> {
         PSlot::candidates(self.slots, leaf_tag(0), media).find(|slot| slot.load(media).is_null())
@@ -201,7 +210,18 @@ impl<'g> ArrayRef<'g> {
     /// The leaf of `key`, with its entry.
     #[inline]
     pub(crate) fn find<M: Media>(&self, heap: &'g Access<M>, key: &[u8]) -> Result<Option<Found<'g>>, Fault> {
-        let wanted = leaf_tag(fingerprint(key));
+        self.find_by(fingerprint(key), heap, key)
+    }
+
+    /// Like [`find`](ArrayRef::find), given the key's fingerprint.
+    #[inline]
+    pub(crate) fn find_by<M: Media>(
+        &self,
+        print: u16,
+        heap: &'g Access<M>,
+        key: &[u8],
+    ) -> Result<Option<Found<'g>>, Fault> {
+        let wanted = leaf_tag(print);
         for slot in PSlot::candidates(self.slots, wanted, heap.media()) {
             let link = slot.load(heap.media());
             if link.tag() == wanted {
@@ -254,26 +274,58 @@ pub(crate) enum DraftEntry<'e, 'h> {
 /// The place of a new object, and its length. The caller gives this space back if it does not link the object.
 pub(crate) type Extent = (Offset, usize);
 
+const TOO_LONG: Fault = Fault {
+    what: "leaf array's length",
+    offset: 0,
+};
+
 /// Builds the smallest array that holds `entries`.
 pub(crate) fn draft_array<'e, 'h, M: Media, V: Variant>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
     entries: Vec<DraftEntry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, u8, Extent), Error> {
-    let class = class_for::<V>(entries.len()).ok_or(Fault {
-        what: "leaf array's length",
-        offset: 0,
-    })?;
-    let (object, offset) = match class {
-        0 => build::<2, M>(heap, batch, class, entries)?,
-        1 => build::<6, M>(heap, batch, class, entries)?,
-        2 => build::<14, M>(heap, batch, class, entries)?,
-        3 => build::<30, M>(heap, batch, class, entries)?,
-        4 => build::<46, M>(heap, batch, class, entries)?,
-        _ => build::<64, M>(heap, batch, class, entries)?,
-    };
+    let class = class_for::<V>(entries.len()).ok_or(TOO_LONG)?;
+    let fill = Fill::Entries(entries);
+    let (object, offset) = draft_class(heap, batch, class, fill)?;
     let size = size_of::<Head>() + CAPACITIES[class] * size_of::<PSlot>();
     Ok((object, class as u8, (offset, size)))
+}
+
+/// Builds the next larger array, with the leaves of a full one, whose lock the caller holds, and a new leaf.
+pub(crate) fn draft_enlarged<'e, 'h, M: Media, V: Variant>(
+    heap: &'h Heap<M>,
+    batch: &PersistBatch<'e, 'h, M>,
+    array: &ArrayRef<'_>,
+    leaf: Flushed<'e, 'h, Leaf>,
+    print: u16,
+) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
+    let class = class_for::<V>(array.slots.len() + 1).ok_or(TOO_LONG)?;
+    let (object, _) = draft_class(heap, batch, class, Fill::Copy(array, leaf, print))?;
+    Ok((object, class as u8))
+}
+
+/// The contents of an array under construction.
+enum Fill<'a, 'e, 'h> {
+    Entries(Vec<DraftEntry<'e, 'h>>),
+    /// The leaves of this array and a new one with its fingerprint.
+    Copy(&'a ArrayRef<'a>, Flushed<'e, 'h, Leaf>, u16),
+}
+
+fn draft_class<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &PersistBatch<'e, 'h, M>,
+    class: usize,
+    fill: Fill<'_, 'e, 'h>,
+) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
+    match class {
+        0 => build::<2, M>(heap, batch, class, fill),
+        1 => build::<6, M>(heap, batch, class, fill),
+        2 => build::<14, M>(heap, batch, class, fill),
+        3 => build::<30, M>(heap, batch, class, fill),
+        4 => build::<46, M>(heap, batch, class, fill),
+        _ => build::<64, M>(heap, batch, class, fill),
+    }
 }
 
 /// An array of this class without leaves.
@@ -292,11 +344,22 @@ fn build<'e, 'h, const N: usize, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
     class: usize,
-    entries: Vec<DraftEntry<'e, 'h>>,
+    fill: Fill<'_, 'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
     let mut draft = heap.draft(empty::<N>(heap.generation(), class), 0, batch)?;
-    for (i, entry) in entries.into_iter().enumerate() {
-        put(&mut draft, i, entry);
+    match fill {
+        Fill::Entries(entries) => {
+            for (i, entry) in entries.into_iter().enumerate() {
+                put(&mut draft, i, entry);
+            }
+        }
+        Fill::Copy(array, leaf, print) => {
+            for (i, slot) in array.slots.iter().enumerate() {
+                let link = slot.load(heap.media());
+                draft.link(|larger| &mut larger.slots[i], link);
+            }
+            put(&mut draft, array.slots.len(), DraftEntry::New(leaf, print));
+        }
     }
     let offset = draft.offset();
     Ok((draft.flush(batch).erased(), offset))

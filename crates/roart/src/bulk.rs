@@ -66,12 +66,13 @@ impl<V: Variant> Layout for Leaves<V> {
         if let Some(array) = draft_pairs::<M, V>(heap, batch, &pairs)? {
             return Ok(array);
         }
-        let members = pairs
+        let members: Vec<_> = pairs
             .pairs()
             .map(|(key, value)| Member::New(key, value))
             .collect();
         let mut built = Built::default();
-        let top = Subtrees::<M, V>::new(heap, MAX_LEAVES).draft_subtree(batch, depth, members, &mut built);
+        let top =
+            Subtrees::<M, V>::new(heap, MAX_LEAVES).draft_subtree(batch, depth, None, &members, &mut built);
         match top {
             Ok(top) => Ok(top.child),
             Err(error) => {

@@ -5,7 +5,7 @@ use crate::array::MAX_LEAVES;
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, InlineEntry, InlineRef, Spot};
 use crate::locate::Place;
-use crate::subtree::{Built, Member, pair_of, shared_by};
+use crate::subtree::{Built, Member, pair_of, shared_by, short_value};
 use crate::writer::{Writer, none_removed};
 use art::{damaged, no_memory};
 use heap::Error;
@@ -37,8 +37,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         };
         let array = InlineRef::at(self.heap, place.link)?;
         let word = KeyWord::of(self.key);
-        if let Some(word) = word {
-            array.prefetch_home(word);
+        let window = word.map(|word| array.shape.window(word));
+        if let Some(window) = &window {
+            array.prefetch_line(window.start);
         }
         let path = self.compared(place.level + 1);
         let Ok(locked) = array.lock(self.heap, place.link, path)? else {
@@ -47,7 +48,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         if !self.is_in_place(place)? {
             return Ok(None);
         }
-        let spot = word.map(|word| (word, array.spot(word, media)));
+        let spot = word
+            .zip(window)
+            .map(|(word, window)| (word, array.spot_in(window, word, media)));
         let target = Target {
             place,
             array,
@@ -62,8 +65,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             match action {
                 Action::Keep => {}
                 Action::Remove => self.remove_inline(target, entry, word)?,
-                Action::Put => match pair_of(self.key, edit.value()) {
-                    Some((_, value)) => entry.update::<V::Publish, M>(word, value, media),
+                Action::Put => match short_value(edit.value()) {
+                    Some(value) => entry.update::<V::Publish, M>(word, value, media),
                     None => self.rebuild_inline(target, Some(word), edit.value())?,
                 },
             }
@@ -84,8 +87,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 return Ok(Some(action));
             }
         };
-        match pair_of(self.key, edit.value()) {
-            Some((_, value)) => {
+        match short_value(edit.value()) {
+            Some(value) => {
                 entry.insert::<V::Publish, M>(word, value, media);
                 array.add_present(1, self.heap);
             }
@@ -124,11 +127,10 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             }
         }
         let others = pairs.len();
-        let is_other = |&(word, _): &(KeyWord, u64)| {
-            let (bytes, len) = word.key(first);
-            !self.belongs(&bytes[..len], place.level, self.key.get(place.level).copied())
-        };
-        if pairs.iter().any(is_other) {
+        // The first byte is that of all keys.
+        let path = self.key.get(..=place.level).and_then(KeyWord::of);
+        let belongs = |word: KeyWord| path.is_some_and(|path| word.begins_with(path));
+        if !pairs.iter().all(|&(word, _)| belongs(word)) {
             return Err(damaged("inline leaf array's entries", place.link).into());
         }
         let mut members: Vec<Member<'_>> = Vec::new();
@@ -176,11 +178,11 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                     &mut built,
                 )?
             } else if members.len() == 1 {
-                subtrees.draft_subtree(&batch, depth, members, &mut built)?
+                subtrees.draft_subtree(&batch, depth, None, &members, &mut built)?
             } else if short.is_none() && members.len() <= CONVERT {
-                subtrees.draft_leaves(&batch, members, &mut built)?
+                subtrees.draft_leaves(&batch, &members, &mut built)?
             } else {
-                subtrees.draft_over(&batch, depth, level, members, &mut built)?
+                subtrees.draft_over(&batch, depth, level, &members, &mut built)?
             };
             self.publish_top(&parent, top, batch);
             Ok(())

@@ -11,7 +11,13 @@ use pmem::{Link, Tag};
 /// The fingerprint of a key.
 #[inline]
 pub(crate) fn fingerprint(key: &[u8]) -> u16 {
-    (checksum(key) >> 48) as u16
+    fingerprint_in(checksum(key))
+}
+
+/// The fingerprint of a key with this checksum.
+#[inline]
+pub(crate) fn fingerprint_in(checksum: u64) -> u16 {
+    (checksum >> 48) as u16
 }
 
 /// The tag of a leaf in a leaf array.

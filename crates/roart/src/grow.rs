@@ -6,13 +6,15 @@
 //! from the node's flag whether the child may have moved down since.
 
 use crate::Variant;
-use crate::array::{ArrayRef, DraftEntry, MAX_LEAVES, ROOM, draft_array};
-use crate::fingerprint::fingerprint;
+use crate::array::{ArrayRef, MAX_LEAVES, ROOM, draft_enlarged};
+use crate::fingerprint::fingerprint_in;
 use crate::locate::{Parent, Place};
 use crate::node::{children_of, draft_node};
 use crate::subtree::{Built, Member, Subtrees, shared_by};
 use crate::writer::{Writer, skip_between};
-use art::{Child, Children, Kind, LeafRef, Tagged, child_tag, damaged, draft_leaf, prefetch_leaf};
+use art::{
+    Child, Children, Kind, LeafRef, Tagged, child_tag, damaged, draft_checked_leaf, draft_leaf, prefetch_leaf,
+};
 use heap::Error;
 use pmem::{Erased, Link, Locked, Media, PSlot, PersistBatch, Persisted, Purpose, persist_scope};
 
@@ -120,7 +122,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         place: &Place<'_>,
         array: &ArrayRef<'_>,
         locked: Locked<'_, M>,
-        value: &[u8],
+        (check, value): (u64, &[u8]),
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let first = array.leaves(media).next();
@@ -132,17 +134,15 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return self.split_array(parent, place.link, array, locked, value);
         }
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
+            let leaf = draft_checked_leaf(self.heap, (self.key, check), value, &batch)?.flush(&batch);
             let byte = self.key.get(place.level).copied();
             if let Some(first) = first
                 && !self.belongs(LeafRef::at(self.heap, first)?.key(), place.level, byte)
             {
                 return Err(damaged("leaf array's keys", place.link).into());
             }
-            let mut entries = Vec::with_capacity(MAX_LEAVES);
-            entries.extend(array.leaves(media).map(DraftEntry::Reachable));
-            entries.push(DraftEntry::New(leaf, fingerprint(self.key)));
-            let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
+            let (array, class) =
+                draft_enlarged::<M, V>(self.heap, &batch, array, leaf, fingerprint_in(check))?;
             let fenced = batch.fence();
             self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
             Ok::<_, Error>(())
@@ -178,8 +178,12 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             members.push(subtrees.entry_member(leaf)?);
         }
         let among = shared_by(&members, 0);
-        members.push(Member::New(self.key, value));
-        let level = shared_by(&members, 0);
+        let new = Member::New(self.key, value);
+        let level = members
+            .first()
+            .map_or(0, |first| first.shared(&new, 0))
+            .min(among);
+        members.push(new);
         // All old keys continue together: their array stays as it is.
         let stays = level < among;
         let depth = parent.level + 1;
@@ -191,7 +195,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             let top = if stays {
                 subtrees.draft_beside(&batch, depth, &self.key[..level], link, &members, &mut built)?
             } else {
-                subtrees.draft_subtree(&batch, depth, members, &mut built)?
+                subtrees.draft_subtree(&batch, depth, Some(level), &members, &mut built)?
             };
             self.publish_top(&parent, top, batch);
             Ok(())

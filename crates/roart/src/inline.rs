@@ -47,6 +47,7 @@ use pmem::{
     persist_scope, persistent,
 };
 use shape::{PER_LINE, Shape};
+use std::ops::Range;
 use word::{KeyWord, MARK, is_present};
 
 const PRESENT_SHIFT: u32 = 32;
@@ -297,8 +298,8 @@ impl<'g> InlineRef<'g> {
         link: Link,
         path: &[u8],
     ) -> Result<&'g Head, Fault> {
-        self.check_shape(link, heap)?;
         let head = self.head(heap)?;
+        self.check_head(head, link, heap)?;
         head.lock.check_stale(heap.media(), heap.generation(), || {
             self.check_entries(heap, link, path)
         })?;
@@ -353,7 +354,12 @@ impl<'g> InlineRef<'g> {
     /// Checks that the array's shape is that of the link to it. Called before the lock is taken: behind a damaged
     /// link the lock may be something else.
     pub(crate) fn check_shape<M: Media>(&self, link: Link, heap: &Access<M>) -> Result<(), Fault> {
-        if self.head(heap)?.shape.load(heap.media()) as u32 == u32::from(self.shape.aux()) {
+        self.check_head(self.head(heap)?, link, heap)
+    }
+
+    #[inline(always)]
+    fn check_head<M: Media>(&self, head: &Head, link: Link, heap: &Access<M>) -> Result<(), Fault> {
+        if head.shape.load(heap.media()) as u32 == u32::from(self.shape.aux()) {
             Ok(())
         } else {
             Err(damaged("inline leaf array's shape", link))
@@ -410,9 +416,15 @@ impl<'g> InlineRef<'g> {
     }
 
     /// The place where `key` is or should be. The caller holds the lock.
+    #[inline]
     pub(crate) fn spot<M: Media>(&self, key: KeyWord, media: &M) -> Spot<'g> {
+        self.spot_in(self.shape.window(key), key, media)
+    }
+
+    /// Like [`spot`](InlineRef::spot), given the key's window.
+    pub(crate) fn spot_in<M: Media>(&self, window: Range<usize>, key: KeyWord, media: &M) -> Spot<'g> {
         let mut passed = 0;
-        for line in self.shape.window(key) {
+        for line in window {
             let mut free = None;
             let mut words = 0;
             for entry in self.line(line) {

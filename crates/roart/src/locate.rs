@@ -31,6 +31,12 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let mut way = None;
         loop {
             let (_, link) = node.slot::<V, M>(self.heap, level, self.key)?;
+            // In a large index nearly all steps are of this kind.
+            if link.is_plain(Kind::N256) && level < self.key.len() {
+                (at, node, level) = (link, Node::n256_at(self.heap, link)?, level + 1);
+                prefetch(node.header()); // for the lock
+                continue;
+            }
             if level == self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
                 return Err(damaged("leaf of the key that ends at a node", link));
             }
@@ -74,8 +80,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     fn check_node(&self, node: &Node<'_>, at: Link, level: usize) -> Result<(), Fault> {
         let media = self.heap.media();
         check_level(node, at, level, media)?;
-        let path = self.compared(level);
-        if path.len() == level && Prefix::word_of(path) != node.header().prefix_word(media) {
+        let stored = node.header().prefix_word(media);
+        if self.has_compared() && Prefix::word_at(self.key, level).is_some_and(|word| word != stored) {
             return Err(damaged("node's prefix", at));
         }
         Ok(())
@@ -83,10 +89,15 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 
     /// The key's first `len` bytes, if the walk has compared all bytes on its way; otherwise empty.
     pub(crate) fn compared(&self, len: usize) -> &'g [u8] {
-        if self.passed.get().is_some() || self.begun_below.get() {
+        if !self.has_compared() {
             return &[];
         }
         self.key.get(..len).unwrap_or(self.key)
+    }
+
+    /// Whether the walk has compared all bytes on its way.
+    fn has_compared(&self) -> bool {
+        self.passed.get().is_none() && !self.begun_below.get()
     }
 
     /// The start of the walk.

@@ -203,6 +203,12 @@ impl<'g> Node<'g> {
         InnerRef::at(heap, link).map(Node)
     }
 
+    /// The node that a [plain](Tagged::is_plain) link to an N256 leads to.
+    #[inline(always)]
+    pub(crate) fn n256_at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Node<'g>, Fault> {
+        Ok(Node(InnerRef::N256(heap.at(offset_of(link)?)?)))
+    }
+
     pub(crate) fn header(&self) -> &'g Header {
         each_kind!(self.0, node => &node.header)
     }
@@ -276,8 +282,24 @@ impl<'g> Node<'g> {
 
     /// The slot of `key` in this node of level `level`, and its link; no slot if no entry is used for the key's byte
     /// yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn slot<V: Variant, M: Media>(
+        &self,
+        heap: &Access<M>,
+        level: usize,
+        key: &[u8],
+    ) -> Result<(Option<&'g PSlot>, Link), Fault> {
+        // In a large index nearly all steps are through such nodes.
+        if let (InnerRef::N256(node), Some(&byte)) = (self.0, key.get(level)) {
+            let slot = node.child(byte);
+            let link = slot.load(heap.media());
+            return Ok(((!link.is_null()).then_some(slot), link));
+        }
+        self.slot_by_kind::<V, M>(heap, level, key)
+    }
+
+    #[inline(never)]
+    fn slot_by_kind<V: Variant, M: Media>(
         &self,
         heap: &Access<M>,
         level: usize,

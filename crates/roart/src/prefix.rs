@@ -35,6 +35,15 @@ impl Prefix {
         }
     }
 
+    /// The word to store in a node to which the key's first `level` bytes lead, if it has that many.
+    #[inline]
+    pub(crate) fn word_at(key: &[u8], level: usize) -> Option<u64> {
+        match key.first_chunk() {
+            Some(first) if level < Self::MAX => Some(u64::from_le_bytes(*first) & ((1 << (8 * level)) - 1)),
+            _ => key.get(..level).map(Prefix::word_of),
+        }
+    }
+
     /// The prefix in a stored word, of which `level.min(8)` bytes count.
     #[inline]
     pub(crate) fn from_word(word: u64, level: usize) -> Prefix {
@@ -77,6 +86,12 @@ mod tests {
         assert_eq!(Prefix::from_word(prefix.to_word(), path.len()), prefix);
         for path in [&path[..], &path[..8], &path[..7], b""] {
             assert_eq!(Prefix::word_of(path), Prefix::of(path).to_word());
+        }
+        for key in [&path[..], &path[..8], &path[..7], b""] {
+            for level in 0..=key.len() {
+                assert_eq!(Prefix::word_at(key, level), Some(Prefix::word_of(&key[..level])));
+            }
+            assert_eq!(Prefix::word_at(key, key.len() + 1), None);
         }
         assert_eq!(Prefix::of(b"xy").as_bytes(), b"xy");
         assert_eq!(

@@ -351,7 +351,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = match &image {
                 Some(image) => subtrees.draft_image(&batch, image, &members, &mut built)?,
-                None => subtrees.draft_subtree(&batch, parent.level + 1, members, &mut built)?,
+                None => subtrees.draft_subtree(&batch, parent.level + 1, None, &members, &mut built)?,
             };
             self.publish_top(&parent, top, batch);
             Ok(())
@@ -382,31 +382,29 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let extent = LeafRef::at(self.heap, link)?.extent();
-        let others: Vec<Link> = array
-            .leaves(media)
-            .filter(|other| !same_object(*other, link))
-            .collect();
+        let mut others = array.leaves(media).filter(|other| !same_object(*other, link));
+        let left = array.count_without(link, media);
         let class = usize::from(place.link.aux());
         let few = class
             .checked_sub(1)
-            .is_some_and(|smaller| V::SIZES && others.len() <= CAPACITIES[smaller] / 2);
-        let replaced = match others[..] {
-            [last] => {
-                self.hang(&self.lock_parent(place.link)?, last, 0);
-                true
-            }
-            [_, _, ..] if few => {
-                let parent = self.lock_parent(place.link)?;
-                let done = persist_scope(media, Purpose::Node, |batch| {
-                    let entries = others.into_iter().map(DraftEntry::Reachable).collect();
-                    let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
-                    let fenced = batch.fence();
-                    self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
-                    Ok(())
-                });
-                !no_memory(done)?
-            }
-            _ => false,
+            .is_some_and(|smaller| V::SIZES && left <= CAPACITIES[smaller] / 2);
+        let replaced = if left == 1
+            && let Some(last) = others.next()
+        {
+            self.hang(&self.lock_parent(place.link)?, last, 0);
+            true
+        } else if left >= 2 && few {
+            let parent = self.lock_parent(place.link)?;
+            let done = persist_scope(media, Purpose::Node, |batch| {
+                let entries = others.map(DraftEntry::Reachable).collect();
+                let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
+                let fenced = batch.fence();
+                self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
+                Ok(())
+            });
+            !no_memory(done)?
+        } else {
+            false
         };
         if replaced {
             locked.retire();

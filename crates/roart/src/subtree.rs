@@ -20,6 +20,7 @@ use pmem::{Fault, Flushed, Link, Media, PersistBatch};
 use std::marker::PhantomData;
 
 /// A key and its value, on the way into a subtree.
+#[derive(Clone, Copy)]
 pub(crate) enum Member<'a> {
     /// A pair of an inline leaf array, and its key's first byte.
     Pair(u8, KeyWord, u64),
@@ -32,7 +33,13 @@ pub(crate) enum Member<'a> {
 /// The pair of a short key and value.
 #[inline]
 pub(crate) fn pair_of(key: &[u8], value: &[u8]) -> Option<(KeyWord, u64)> {
-    Some((KeyWord::of(key)?, u64::from_le_bytes(value.try_into().ok()?)))
+    Some((KeyWord::of(key)?, short_value(value)?))
+}
+
+/// The value of a short pair as a word.
+#[inline]
+pub(crate) fn short_value(value: &[u8]) -> Option<u64> {
+    value.try_into().ok().map(u64::from_le_bytes)
 }
 
 impl Member<'_> {
@@ -61,7 +68,7 @@ impl Member<'_> {
     }
 
     /// Length of the members' common prefix, which is at least `known`.
-    fn shared(&self, other: &Member<'_>, known: usize) -> usize {
+    pub(crate) fn shared(&self, other: &Member<'_>, known: usize) -> usize {
         self.with_key(|a| {
             other.with_key(|b| match (a.get(known..), b.get(known..)) {
                 (Some(a), Some(b)) => known + common_prefix(a, b),
@@ -160,25 +167,27 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         Some(pairs)
     }
 
-    /// Builds the object for the members at `depth` bytes, which all members share.
+    /// Builds the object for the members at `depth` bytes, which all members share; `level` is the number of bytes that
+    /// they share, if known.
     pub(crate) fn draft_subtree<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
-        members: Vec<Member<'_>>,
+        level: Option<usize>,
+        members: &[Member<'_>],
         built: &mut Built,
     ) -> Result<Top<'e, 'h>, Error> {
-        if let [only] = &members[..] {
+        if let [only] = members {
             return self.draft_single(batch, depth, only);
         }
-        if let Some(pairs) = Self::pairs_of(&members) {
+        if let Some(pairs) = Self::pairs_of(members) {
             if let Some(image) = Image::of(&pairs, 0, Fill::Tight) {
-                return self.draft_image(batch, &image, &members, built);
+                return self.draft_image(batch, &image, members, built);
             }
         } else if members.len() <= self.max {
             return self.draft_leaves(batch, members, built);
         }
-        let level = shared_by(&members, depth);
+        let level = level.unwrap_or_else(|| shared_by(members, depth));
         self.draft_over(batch, depth, level, members, built)
     }
 
@@ -247,17 +256,17 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
     pub(crate) fn draft_leaves<'e>(
         &self,
         batch: &PersistBatch<'e, 'h, M>,
-        members: Vec<Member<'_>>,
+        members: &[Member<'_>],
         built: &mut Built,
     ) -> Result<Top<'e, 'h>, Error> {
         let mut entries = Vec::with_capacity(members.len());
         let mut leaves = Vec::new();
         for member in members {
             entries.push(match member {
-                Member::Leaf(_, link, _) => DraftEntry::Reachable(link),
+                Member::Leaf(_, link, _) => DraftEntry::Reachable(*link),
                 _ => {
                     let print = member.with_key(fingerprint);
-                    let (leaf, place) = self.draft_member(batch, &member)?;
+                    let (leaf, place) = self.draft_member(batch, member)?;
                     leaves.push(place);
                     DraftEntry::New(leaf, print)
                 }
@@ -277,10 +286,9 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         batch: &PersistBatch<'e, 'h, M>,
         depth: usize,
         level: usize,
-        mut members: Vec<Member<'_>>,
+        members: &[Member<'_>],
         built: &mut Built,
     ) -> Result<Top<'e, 'h>, Error> {
-        members.sort_by_key(|member| member.byte(level));
         let path = match members.first() {
             Some(member) => member.with_key(|key| key.get(..level).map(<[u8]>::to_vec)),
             None => None,
@@ -289,26 +297,34 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
             what: "node's level",
             offset: 0,
         })?;
+        // The members in order of their bytes: each byte is looked up once, and most groups are single members.
+        let ranked = |(i, member): (usize, &Member<'_>)| {
+            let rank = member.byte(level).map_or(0, |byte| u64::from(byte) + 1);
+            rank << 32 | i as u64
+        };
+        let mut ranks: Vec<u64> = members.iter().enumerate().map(ranked).collect();
+        ranks.sort_unstable();
         let mut children = Children::default();
-        let mut places = Vec::new();
-        let mut rest = members.into_iter().peekable();
-        while let Some(member) = rest.next() {
-            let byte = member.byte(level);
-            let mut group = vec![member];
-            while let Some(member) = rest.next_if(|member| member.byte(level) == byte) {
-                group.push(member);
-            }
-            let top = if byte.is_some() {
-                self.draft_subtree(batch, level + 1, group, built)?
-            } else {
-                let Some(ends) = group.pop().filter(|_| group.is_empty()) else {
+        children.list.reserve_exact(ranks.len().min(256));
+        let mut places = Vec::with_capacity(ranks.len().min(256));
+        for group in ranks.chunk_by(|a, b| a >> 32 == b >> 32) {
+            let member = |rank: &u64| members[*rank as u32 as usize];
+            let only = member(&group[0]);
+            let byte = only.byte(level);
+            let top = match (byte, group) {
+                (Some(_), [_]) => self.draft_single(batch, level + 1, &only)?,
+                (Some(_), _) => {
+                    let group: Vec<_> = group.iter().map(member).collect();
+                    self.draft_subtree(batch, level + 1, None, &group, built)?
+                }
+                (None, [_]) => self.draft_single(batch, 0, &only)?,
+                (None, _) => {
                     return Err(Fault {
                         what: "a duplicate key",
                         offset: 0,
                     }
                     .into());
-                };
-                self.draft_single(batch, 0, &ends)?
+                }
             };
             places.extend(top.place);
             children.add(byte, top.child);

@@ -394,7 +394,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let Some(locked) = group.lock(array.lock_word(), try_lock)? else {
             return Ok(None);
         };
-        let Some(found) = self.find_in_array(place, &array)? else {
+        let print = fingerprint(self.key);
+        let Some(found) = self.find_in_array(place, &array, print)? else {
             return Ok(None);
         };
         if let Some((slot, link, leaf)) = found {
@@ -405,7 +406,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 locked,
             }));
         }
-        let tag = leaf_tag(fingerprint(self.key));
+        let tag = leaf_tag(print);
         // A leaf with this tag that the group adds may have this key.
         let is_shared = locked.is_none();
         if is_shared && group.adds(tag) {

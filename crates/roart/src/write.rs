@@ -15,15 +15,15 @@
 
 use crate::Variant;
 use crate::array::{ArrayRef, Found, draft_pair};
-use crate::fingerprint::{fingerprint, leaf_tag};
+use crate::fingerprint::{fingerprint_in, leaf_tag};
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
 use crate::node::draft_node;
 use crate::subtree::pair_of;
 use crate::writer::{Writer, none_removed, skip_between};
 use art::{
-    Child, Children, Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf,
-    publish_leaf, replace_value, same, same_object,
+    Child, Children, Kind, LeafRef, Missed, Tagged, Tries, checksum, child_tag, common_prefix, damaged,
+    draft_leaf, publish_checked_leaf, publish_leaf, replace_value, same, same_object,
 };
 use heap::Error;
 use index::{Action, Edit};
@@ -137,21 +137,22 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return Ok(None);
         };
         let media = self.heap.media();
-        let Some(found) = self.find_in_array(place, &array)? else {
+        let check = checksum(self.key);
+        let Some(found) = self.find_in_array(place, &array, fingerprint_in(check))? else {
             return Ok(None);
         };
         let Some((slot, link, leaf)) = found else {
             let action = edit.decide(None);
             if action == Action::Put {
                 match array.vacant(media) {
-                    Some(slot) => publish_leaf::<V::Publish, M>(
+                    Some(slot) => publish_checked_leaf::<V::Publish, M>(
                         self.heap,
                         slot,
-                        leaf_tag(fingerprint(self.key)),
-                        self.key,
+                        leaf_tag(fingerprint_in(check)),
+                        (self.key, check),
                         edit.value(),
                     )?,
-                    None => self.enlarge_array(place, &array, locked, edit.value())?,
+                    None => self.enlarge_array(place, &array, locked, (check, edit.value()))?,
                 }
             }
             return Ok(Some(none_removed(action)));
@@ -173,11 +174,12 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         &self,
         place: &Place<'g>,
         array: &ArrayRef<'g>,
+        print: u16,
     ) -> Result<Option<Option<Found<'g>>>, Fault> {
         if !self.is_in_place(place)? {
             return Ok(None);
         }
-        let found = array.find(self.heap, self.key)?;
+        let found = array.find_by(print, self.heap, self.key)?;
         Ok((found.is_some() || self.has_passed_rightly()?).then_some(found))
     }
 

@@ -104,6 +104,12 @@ impl KeyWord {
         )
     }
 
+    /// Whether the key begins with another one, given that the first byte is the same.
+    #[inline]
+    pub(crate) fn begins_with(self, other: KeyWord) -> bool {
+        self.shared(other) == other.key_len()
+    }
+
     /// Length of the common prefix of two keys with the same first byte.
     pub(crate) fn shared(self, other: KeyWord) -> usize {
         let same = ((self.0 ^ other.0) & !0xff).leading_zeros() as usize / 8;
@@ -169,6 +175,7 @@ mod tests {
                 let other = KeyWord::of(b).unwrap();
                 assert_eq!(word.cmp(&other), a.cmp(b));
                 assert_eq!(word.shared(other), art::common_prefix(a, b));
+                assert_eq!(word.begins_with(other), a.starts_with(b));
             }
         }
         assert_eq!((KeyWord::of(b""), KeyWord::of(b"nine byte")), (None, None));
