@@ -73,7 +73,7 @@ pub(crate) struct Inner<M: Media> {
     pub(crate) attached: Mutex<HashMap<Offset, Weak<dyn Any + Send + Sync>>>,
     /// Held while pages are added at the end.
     pub(crate) extending: Mutex<()>,
-    /// Free bytes when [`Heap::give_back_some`] last found no run to give back; 0 if it has found some since.
+    /// Free bytes when [`Heap::give_back_some`] last gave nothing back; 0 if it has given some since.
     pub(crate) nothing_given_at: AtomicU64,
 }
 

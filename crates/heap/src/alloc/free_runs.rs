@@ -7,10 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Maximum number of runs to ask whether they suit. There may be a hundred thousand that have no blocks, and a caller
-/// takes one of these then.
-const SEARCHED: usize = 32;
-
 #[derive(Debug)]
 pub(crate) struct FreeRuns {
     /// Length of the run that starts at a page.
@@ -39,9 +35,9 @@ impl FreeRuns {
     }
 
     /// Takes `pages` pages from the beginning of the shortest run that is long enough and suits; of equally long
-    /// ones, the lowest. Asks of [`SEARCHED`] runs at most.
+    /// ones, the lowest.
     pub(crate) fn take(&mut self, pages: u32, suits: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut long_enough = self.by_len.range((pages, 0)..).take(SEARCHED);
+        let mut long_enough = self.by_len.range((pages, 0)..);
         let &(len, start) = long_enough.find(|&&(_, start)| suits(start))?;
         self.remove(start, len);
         if len > pages {
@@ -148,19 +144,6 @@ mod tests {
         assert_eq!(runs.shape(), (1, 99));
         assert_eq!(runs.take(99, |_| true), Some(1));
         assert_eq!(runs.free(), 0);
-    }
-
-    /// However many runs do not suit, few are asked for.
-    #[test]
-    fn a_search_ends_soon() {
-        let mut runs = FreeRuns::new(20_000);
-        (1..20_000).step_by(2).for_each(|start| runs.put(start, 1));
-        let asked = std::cell::Cell::new(0);
-        let none = runs.take(1, |_| {
-            asked.set(asked.get() + 1);
-            false
-        });
-        assert_eq!((none, asked.get()), (None, SEARCHED));
     }
 
     /// Taking uses the best fit, and the run at the end can be lengthened.

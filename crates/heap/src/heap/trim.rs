@@ -70,13 +70,9 @@ impl<M: Media> Heap<M> {
     /// finds a run that is long enough. Costs two loads if little is free.
     #[inline]
     pub fn has_too_much(&self) -> bool {
-        self.excess() >= LONG && self.has_changed() && self.inner.pool.can_give_back()
-    }
-
-    /// Whether enough was freed or taken since no long run was found for another search to find some.
-    fn has_changed(&self) -> bool {
-        let searched = self.inner.nothing_given_at.load(Ordering::Relaxed);
-        self.inner.arena.free_bytes().abs_diff(searched) >= LONG
+        let in_vain = self.inner.nothing_given_at.load(Ordering::Relaxed);
+        is_worthwhile(self.excess(), self.inner.arena.free_bytes(), in_vain)
+            && self.inner.pool.can_give_back()
     }
 
     /// Gives back excess free pages, in runs of at least 4 MiB and no more than 64 MiB a call: up to 64 MiB and an
@@ -144,6 +140,13 @@ impl<M: Media> Heap<M> {
     }
 }
 
+/// Whether to search for long runs: there is enough to give back, and since the last search in vain, when `in_vain` bytes
+/// were free, so many were freed or taken that there may be a long run now.
+#[inline]
+fn is_worthwhile(excess: u64, free: u64, in_vain: u64) -> bool {
+    excess >= LONG && free.abs_diff(in_vain) >= LONG
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,36 +182,25 @@ mod tests {
         assert_eq!((given, inner.pool.given_back()), (2 * PAGE, 3 * PAGE));
     }
 
-    /// Where all free runs are short, a search for long ones is not repeated before much is freed.
+    /// A search that has given nothing back is not repeated before there may be another long run.
     #[test]
     fn a_search_in_vain_is_not_repeated() {
-        const PAGE: u64 = 64 << 10;
-        let options = PoolOptions {
-            page_size: PAGE,
-            ..PoolOptions::default()
-        };
-        let pool = Pool::anonymous(&options, Hardware::detect()).expect("memory");
+        assert!(is_worthwhile(LONG, 20 * LONG, 0));
+        assert!(!is_worthwhile(LONG, 20 * LONG, 20 * LONG));
+        assert!(!is_worthwhile(LONG, 20 * LONG + 1, 20 * LONG));
+        assert!(is_worthwhile(2 * LONG, 21 * LONG, 20 * LONG));
+        assert!(is_worthwhile(LONG, 19 * LONG, 20 * LONG));
+        assert!(!is_worthwhile(LONG - 1, 20 * LONG, 0));
+        let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
         let heap = Heap::new(pool).expect("a heap");
         persist_scope(heap.media(), Purpose::Node, |batch| {
-            let object = |_| {
-                let len = (LONG / 2) as usize - size_of::<PWord>();
-                heap.draft(PWord::new(1), len, &batch).expect("room")
-            };
-            // Every second object is dropped, and leaves half as many pages free as a long run has.
-            let mut live: Vec<_> = (0..20).map(object).collect();
-            live = live
-                .into_iter()
-                .enumerate()
-                .filter(|(i, _)| i % 2 == 0)
-                .map(|(_, one)| one)
-                .collect();
-            assert!(heap.has_changed());
-            heap.give_back_some();
-            assert!(!heap.has_changed());
-            live.truncate(live.len() - 2);
-            assert!(heap.has_changed());
-            std::mem::forget(live);
+            // Dropping it leaves its pages free.
+            drop(heap.draft(PWord::new(1), LONG as usize, &batch).expect("room"));
         });
+        heap.give_back_some();
+        let in_vain = heap.inner.nothing_given_at.load(Ordering::Relaxed);
+        assert_eq!(in_vain, heap.inner.arena.free_bytes());
+        assert!(in_vain > LONG);
     }
 
     /// While the file system punches a hole, which may take long, other threads take free pages and new ones.
