@@ -141,6 +141,12 @@ impl<M: Media> Clht<M> {
     ) -> Result<Edited, Error> {
         let segment = SegmentRef::at(&self.heap, place.link)?;
         let bucket = &segment.buckets[home(place.rest, segment.buckets.len())];
+        // If the link states too many buckets, this line may be another object's.
+        bucket
+            .lock
+            .check_stale(self.heap.media(), self.heap.generation(), || {
+                segment.compare(place.link, &self.heap)
+            })?;
         let Some(_locked) = self.lock(bucket)? else {
             return Ok(None);
         };
