@@ -13,8 +13,8 @@
 //! observations and contradicts no clock. The check reports one cycle: one that shows the most basic [`AnomalyKind`] of
 //! all, with as few operations as its search finds.
 //!
-//! For n reads and writes the check takes time in proportion to n log n; a range read counts as a read of every key
-//! that was ever written. [`linearizable`] needs no unique values and no replaced ones, but checks single keys and
+//! For n reads and writes the check takes time in proportion to n log n, and to the square of the number of additions
+//! of one key that overlap in time; a range read counts as a read of every key that was ever written. [`linearizable`] needs no unique values and no replaced ones, but checks single keys and
 //! searches orders.
 //!
 //! ```
@@ -35,7 +35,8 @@
 //! A removal is a write of [`ABSENT`]. It leaves no value, so what was absent does not tell which removal came before.
 //! The check infers that from the clock, since a key that was added between two operations is not absent between them:
 //! if one has ended when the other begins, the order is known. A removal and an addition of a key that overlap in time
-//! may have either order. Then the check may miss an anomaly, but it reports none that is none.
+//! may have either order. Then the check may miss an anomaly, but it reports no false one. Since the clock orders the
+//! additions and removals of a key, an anomaly of any kind may be one that the clock alone shows.
 //!
 //! ```
 //! # extern crate wollemi_index as index;

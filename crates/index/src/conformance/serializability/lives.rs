@@ -3,10 +3,10 @@
 //! A *life* is what happens to a key from the write that adds it to the write that removes it. A removal leaves no
 //! version, so the write that begins the next life does not name the removal that it follows, and an operation that
 //! found the key absent does not name the lives between which it came. But lives of one key do not overlap, and no
-//! operation finds the key absent amid a life. So often the clock knows the order: if any operation of one life had
-//! ended when any operation of another began, the whole first life came before the whole second one. A life without a
-//! removal is the last. Lives that neither rule orders may have either order: the check then asks for none, and so
-//! reports no anomaly that is none.
+//! operation finds the key absent amid a life. So often the clock knows the order: if any operation of one life, a
+//! reader of one of its versions included, had ended when any operation of another began, the whole first life came
+//! before the whole second one. A life without a removal is the last. Lives that neither rule orders may have either
+//! order: the check then asks for none, and so reports no false anomaly.
 
 use super::cycle::{Dependency, Graph};
 use super::{Committed, Overwrite};
@@ -14,7 +14,7 @@ use super::{Committed, Overwrite};
 /// A life, or an operation that found the key absent, by the clock. Wider than the clock's numbers, so that the last
 /// life ends later than all operations.
 #[derive(Clone, Copy)]
-struct Times {
+pub struct Times {
     /// When the first of its operations ended.
     first_end: u128,
     /// When the last of its operations began.
@@ -28,7 +28,7 @@ impl Times {
         last_begin: u128::MAX,
     };
 
-    fn of<K>(operation: &Committed<K>) -> Times {
+    pub fn of<K>(operation: &Committed<K>) -> Times {
         Times {
             first_end: operation.ended.into(),
             last_begin: operation.began.into(),
@@ -36,7 +36,7 @@ impl Times {
     }
 
     /// Returns those of what contains both.
-    fn with(self, other: Times) -> Times {
+    pub fn with(self, other: Times) -> Times {
         Times {
             first_end: self.first_end.min(other.first_end),
             last_begin: self.last_begin.max(other.last_begin),
@@ -73,16 +73,17 @@ pub struct Lives(Vec<Group>);
 pub struct AddedTwice(pub [usize; 2]);
 
 impl Lives {
-    /// Finds the lives that begin with these operations. `replacer` returns the operation that has replaced a version,
-    /// and its write.
+    /// Finds the lives that begin with these operations. `readers` returns the times of the operations that have read a
+    /// version, and `replacer` the operation that has replaced it, with its write.
     pub fn of<'h, K: 'h>(
         history: &'h [Committed<K>],
         added: &[(usize, &'h Overwrite<K>)],
+        readers: impl Fn(&Overwrite<K>) -> Option<Times>,
         replacer: impl Fn(&Overwrite<K>) -> Option<(usize, &'h Overwrite<K>)>,
     ) -> Result<Lives, AddedTwice> {
         let mut lives: Vec<Life> = added
             .iter()
-            .map(|&(adder, write)| live(history, adder, write, &replacer))
+            .map(|&(adder, write)| live(history, adder, write, &readers, &replacer))
             .collect();
         let mut lasting = lives.iter().filter(|life| life.remover.is_none());
         if let (Some(one), Some(two)) = (lasting.next(), lasting.next()) {
@@ -141,10 +142,12 @@ fn live<'h, K: 'h>(
     history: &'h [Committed<K>],
     adder: usize,
     write: &'h Overwrite<K>,
+    readers: impl Fn(&Overwrite<K>) -> Option<Times>,
     replacer: impl Fn(&Overwrite<K>) -> Option<(usize, &'h Overwrite<K>)>,
 ) -> Life {
     let (mut times, mut write) = (Times::of(&history[adder]), write);
     while let Some((number, next)) = replacer(write) {
+        times = readers(write).map_or(times, |read| times.with(read));
         times = times.with(Times::of(&history[number]));
         if next.is_removal() {
             let remover = Some(number);

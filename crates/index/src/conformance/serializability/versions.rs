@@ -1,7 +1,7 @@
 //! Who wrote and who replaced each version of a history.
 
 use super::cycle::Dependency;
-use super::lives::{AddedTwice, Lives};
+use super::lives::{AddedTwice, Lives, Times};
 use super::{ABSENT, Anomaly, AnomalyKind, Committed, Overwrite, Version, anomaly};
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -47,13 +47,16 @@ impl<'h, K: Clone + Debug + Hash + Ord> Versions<'h, K> {
         let mut keys: Vec<&K> = writers.keys().map(|(key, _)| *key).collect();
         keys.sort_unstable();
         keys.dedup();
+        let readers = readers(history);
         let mut lives = HashMap::new();
         for (key, added) in added {
             let replacer = |write: &Overwrite<K>| replacers.get(&(key, write.new)).copied();
-            let of_key = Lives::of(history, &added, replacer).map_err(|AddedTwice(operations)| {
-                let what = format!("{key:?} was added twice and not removed in between");
-                anomaly(AnomalyKind::LostUpdate, history, what, &operations)
-            })?;
+            let readers = |write: &Overwrite<K>| readers.get(&(key, write.new)).copied();
+            let of_key =
+                Lives::of(history, &added, readers, replacer).map_err(|AddedTwice(operations)| {
+                    let what = format!("{key:?} was added twice and not removed in between");
+                    anomaly(AnomalyKind::LostUpdate, history, what, &operations)
+                })?;
             lives.insert(key, of_key);
         }
         Ok(Versions {
@@ -103,4 +106,20 @@ impl<'h, K: Clone + Debug + Hash + Ord> Versions<'h, K> {
             found.chain(missed.map(|key| (K::clone(key), ABSENT, Dependency::RangeReadWrite)))
         })
     }
+}
+
+/// Returns the times of the operations that have read each version.
+fn readers<K: Hash + Eq>(history: &[Committed<K>]) -> HashMap<(&K, Version), Times> {
+    let mut readers = HashMap::new();
+    for done in history {
+        let found = done.scans.iter().flat_map(|scan| &scan.found);
+        for (key, version) in done.reads.iter().chain(found) {
+            let times = Times::of(done);
+            readers
+                .entry((key, *version))
+                .and_modify(|others: &mut Times| *others = others.with(times))
+                .or_insert(times);
+        }
+    }
+    readers
 }

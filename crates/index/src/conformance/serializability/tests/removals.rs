@@ -46,6 +46,21 @@ fn absences_amid_a_life_are_found() {
     shows(RealTime, &[5, 6], &with(&[at(16, 17).scanned(3.., [])]));
 }
 
+/// A key that was added and removed once was absent between two reads of its value. Addition and removal take longer
+/// than all of it, so that only the reads tell that the absence is amid the life.
+#[test]
+fn absences_between_two_reads_are_found() {
+    let slow = [at(2, 20).wrote(3, ABSENT, 30), at(3, 21).wrote(3, 30, ABSENT)];
+    let (before, after) = (at(5, 6).read(3, 30), at(10, 11).read(3, 30));
+    let (absent, scan) = (at(8, 9).read(3, ABSENT), at(8, 9).scanned(3.., []));
+    for amid in [absent, scan] {
+        let all = [&[setup()], &slow[..], &[before.clone(), amid, after.clone()]].concat();
+        assert!(check(&all).is_err());
+    }
+    let passing = [&[setup()], &slow[..], &[before, after]].concat();
+    assert_eq!(check(&passing), Ok(()));
+}
+
 /// A value that was removed before the read began.
 #[test]
 fn reads_of_what_was_removed_are_found() {
