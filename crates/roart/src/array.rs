@@ -286,7 +286,7 @@ pub(crate) fn draft_array<'e, 'h, M: Media, V: Variant>(
     entries: Vec<DraftEntry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, u8, Extent), Error> {
     let class = class_for::<V>(entries.len()).ok_or(TOO_LONG)?;
-    let fill = Fill::Entries(entries);
+    let fill = Contents::Entries(entries);
     let (object, offset) = draft_class(heap, batch, class, fill)?;
     let size = size_of::<Head>() + CAPACITIES[class] * size_of::<PSlot>();
     Ok((object, class as u8, (offset, size)))
@@ -301,12 +301,12 @@ pub(crate) fn draft_enlarged<'e, 'h, M: Media, V: Variant>(
     print: u16,
 ) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
     let class = class_for::<V>(array.slots.len() + 1).ok_or(TOO_LONG)?;
-    let (object, _) = draft_class(heap, batch, class, Fill::Copy(array, leaf, print))?;
+    let (object, _) = draft_class(heap, batch, class, Contents::Copy(array, leaf, print))?;
     Ok((object, class as u8))
 }
 
 /// The contents of an array under construction.
-enum Fill<'a, 'e, 'h> {
+enum Contents<'a, 'e, 'h> {
     Entries(Vec<DraftEntry<'e, 'h>>),
     /// The leaves of this array and a new one with its fingerprint.
     Copy(&'a ArrayRef<'a>, Flushed<'e, 'h, Leaf>, u16),
@@ -316,7 +316,7 @@ fn draft_class<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
     class: usize,
-    fill: Fill<'_, 'e, 'h>,
+    fill: Contents<'_, 'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
     match class {
         0 => build::<2, M>(heap, batch, class, fill),
@@ -344,16 +344,16 @@ fn build<'e, 'h, const N: usize, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
     class: usize,
-    fill: Fill<'_, 'e, 'h>,
+    fill: Contents<'_, 'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
     let mut draft = heap.draft(empty::<N>(heap.generation(), class), 0, batch)?;
     match fill {
-        Fill::Entries(entries) => {
+        Contents::Entries(entries) => {
             for (i, entry) in entries.into_iter().enumerate() {
                 put(&mut draft, i, entry);
             }
         }
-        Fill::Copy(array, leaf, print) => {
+        Contents::Copy(array, leaf, print) => {
             for (i, slot) in array.slots.iter().enumerate() {
                 let link = slot.load(heap.media());
                 draft.link(|larger| &mut larger.slots[i], link);

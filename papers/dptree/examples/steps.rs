@@ -22,7 +22,7 @@ use wollemi_dptree::{DpTree, DpTreeOptions};
 
 /// Pairs in the base tree before the measurement.
 const KEYS: u64 = 300_000;
-/// Operations of each kind. As many inserts start a merge.
+/// Operations of each kind.
 const OPERATIONS: u64 = 30_000;
 const GROUP: usize = 32;
 

@@ -9,6 +9,7 @@ use std::hint::select_unpredictable;
 /// predict them.
 #[inline(always)]
 pub(crate) fn partition<const MAX: usize>(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    const { assert!(MAX.is_power_of_two()) };
     let mut begin = 0;
     let mut step = MAX / 2;
     while step > 0 {
@@ -68,7 +69,13 @@ mod tests {
     /// Any key's position is the one that a search of the standard library finds.
     #[test]
     fn positions_are_right() {
-        for len in 0..=64 {
+        positions_among::<8>();
+        positions_among::<32>();
+        positions_among::<64>();
+    }
+
+    fn positions_among<const MAX: usize>() {
+        for len in 0..=MAX as u64 {
             // Keys of a prefix and a rest, of which up to five share a prefix.
             let keys: Vec<(u64, u64)> = (0..len).map(|i| (i * i % 7 + i / 5 * 7, i)).collect();
             let mut keys: Vec<_> = keys
@@ -78,7 +85,7 @@ mod tests {
             keys.sort_unstable();
             for prefix in 0..40 {
                 for rest in 0..2 * len + 2 {
-                    let found: Result<_, Infallible> = position::<64, _>(
+                    let found: Result<_, Infallible> = position::<MAX, _>(
                         keys.len(),
                         prefix,
                         |i| keys.get(i).map_or(0, |key| key.0),

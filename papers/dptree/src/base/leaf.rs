@@ -388,7 +388,7 @@ impl<'g> LeafRef<'g> {
         }
     }
 
-    /// Those of the `live` slots that were not removed in place before the call, in the order of their keys.
+    /// The `live` slots, in the order of their keys.
     pub(crate) fn order<M: Media>(&self, version: usize, live: &Bits, media: &M) -> Order {
         let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;
         let mut order = Order::new();
@@ -397,7 +397,7 @@ impl<'g> LeafRef<'g> {
             let slots = word.load(media).to_le_bytes();
             // Volatile words may contain anything: numbers that are not slots are not live.
             for &slot in &slots[..8.min(len - i * 8)] {
-                // At most as many slots as the leaf has come before this one.
+                // The length is below the number of slots here: the remainder replaces a check of bounds.
                 order.slots[order.len % (GROUP * GROUPS)] = slot;
                 order.len += usize::from(has(live, slot.into()));
             }

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, fence};
 
 /// Entries of a leaf.
 pub(super) const LEAF: usize = 32;
+const _: () = assert!(LEAF <= u32::BITS as usize, "a word has a bit for each entry");
 
 /// Separators of an inner node.
 pub(super) const INNER: usize = 32;

@@ -311,5 +311,3 @@ fn place<M: Media>(
         Err(at) => (at, false),
     })
 }
-
-const _: () = assert!(GROUP == 64);

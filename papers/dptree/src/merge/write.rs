@@ -7,9 +7,7 @@
 use super::plan::{Item, Piece, Plan};
 use crate::base::leaf::{LeafRef, Order};
 use crate::base::new_leaf;
-use crate::base::slots::{
-    Bits, GROUP, GROUPS, Places, clear, count, has, home, passed_by, print, set, slots_of,
-};
+use crate::base::slots::{Bits, GROUP, GROUPS, Places, clear, count, home, passed_by, print, set, slots_of};
 use crate::key::MarkedPair;
 use crate::root::tag;
 use heap::{Access, Error};
@@ -215,5 +213,3 @@ pub(super) fn write_metadata<M: Media>(
 pub(crate) fn expected(hash: u64, slot: usize, groups: usize) -> (u8, u64) {
     (print(hash), passed_by(home(hash, groups), slot / GROUP, groups))
 }
-
-const _: fn(&Bits, usize) -> bool = has;
