@@ -1,6 +1,7 @@
 //! The hash of a fragment's body: XXH3 of 64 bits, without a seed.
 //!
-//! A short key and a value of a hundred bytes make a body of 129 to 240 bytes. The crate's function for these lengths
+//! A value of a hundred bytes makes a body of 129 to 240 bytes with a key and a map's name of 21 to 132 bytes together
+//! (`docs/format.md`). The crate's function for these lengths
 //! takes its rounds in loops over any secret and any seed. Here both are constants, and a hash takes half as many
 //! instructions.
 

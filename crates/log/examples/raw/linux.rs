@@ -54,7 +54,8 @@ struct Target {
     way: Way,
     file: OwnedFd,
     bytes: *mut u8,
-    ring: Mutex<IoUring>,
+    /// Of `Way::Uring` alone.
+    ring: Option<Mutex<IoUring>>,
 }
 
 // SAFETY: `bytes` points to `FILE` bytes that live to the end; threads write disjoint parts of them.
@@ -63,7 +64,16 @@ unsafe impl Send for Target {}
 unsafe impl Sync for Target {}
 
 impl Target {
-    fn new(directory: &Path, way: Way) -> Target {
+    /// Returns `None` if the system lacks `io_uring`, or denies it, and this way needs it.
+    fn new(directory: &Path, way: Way) -> Option<Target> {
+        let ring = match (way, IoUring::new(8)) {
+            (Way::Uring, Err(why)) => {
+                eprintln!("{way:?} is left out: {why}");
+                return None;
+            }
+            (Way::Uring, Ok(ring)) => Some(Mutex::new(ring)),
+            _ => None,
+        };
         let path = directory.join(format!("raw-{way:?}"));
         let zeros = vec![0; way.zeros()];
         let file = File::create(&path).expect("a file in the directory");
@@ -86,13 +96,12 @@ impl Target {
             _ => unsafe { mmap_anonymous(null, FILE, protection, MapFlags::PRIVATE) },
         };
         let bytes = bytes.expect("a mapping").cast();
-        let ring = Mutex::new(IoUring::new(8).expect("a kernel with io_uring"));
-        Target {
+        Some(Target {
             way,
             file,
             bytes,
             ring,
-        }
+        })
     }
 
     /// Puts a record at `at`, a position that keeps counting across the file's end.
@@ -124,7 +133,8 @@ impl Target {
     /// Writes a group and syncs it by one system call, and one more if the group lies across the file's end.
     fn submit_group(&self, from: u64, to: u64) {
         let file = types::Fd(self.file.as_raw_fd());
-        let mut ring = self.ring.lock().expect("no panic");
+        let ring = self.ring.as_ref().expect("this way has a ring");
+        let mut ring = ring.lock().expect("no panic");
         let mut from = from;
         while from < to {
             let at = from as usize % FILE;
@@ -380,7 +390,7 @@ pub fn measure_all() {
     ];
     let targets: Vec<_> = ways
         .iter()
-        .map(|&way| Target::new(Path::new(&directory), way))
+        .filter_map(|&way| Target::new(Path::new(&directory), way))
         .collect();
     println!(
         "{:8} {:>20} {:>20} {:>20} {:>20} {:>12}",
@@ -413,7 +423,10 @@ pub fn measure_all() {
             });
         }
     }
-    let names = ways.iter().map(|way| format!("{way:?}")).chain(["Log".into()]);
+    let names = targets
+        .iter()
+        .map(|target| format!("{:?}", target.way))
+        .chain(["Log".into()]);
     for ((name, cells), cost) in names.zip(&best).zip(&cost) {
         print!("{name:8}");
         for seen in cells {

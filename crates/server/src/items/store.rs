@@ -157,7 +157,7 @@ impl ItemStore {
     }
 
     /// Returns how many changes there were since the store was opened: one for each decision of an edit that may store
-    /// an item, also if it changed nothing, one for each [look](ItemStore::see), and one for each item that a client
+    /// an item, also if it changed nothing, one for each [watched key](ItemStore::watch_key), and one for each item that a client
     /// has removed or a flush has dropped. As in Redis, evictions and the removal of dead items are not counted.
     pub fn edits(&self) -> u64 {
         let uniques = self.next.load(Ordering::Relaxed) - self.first;

@@ -2,7 +2,9 @@
 //! batches, snapshots, single writes, and grouped writes, over maps of bytes, typed maps and expiring maps.
 //!
 //! Each written value is unique, and each write knows which value it has replaced, as the checker of the conformance
-//! suite requires. Removals leave nothing; the checker infers from the clock between which values a key was absent.
+//! suite requires. Removals leave nothing; the checker infers from the clock between which values a key was absent. So
+//! writes that read nothing first, such as a batch without expectations, are in no history; nor are reads outside of
+//! transactions and snapshots, each of which sees a moment of its own.
 //!
 //! | module     | what it holds                                                   |
 //! |------------|-----------------------------------------------------------------|
@@ -62,7 +64,7 @@ impl Random {
     }
 }
 
-/// Returns groups of indexes for the maps of a history, in an order that the seed says, so that each index is in one.
+/// Returns groups of indexes for the maps of a history, in an order that the seed says, so that each index is in at least one.
 fn groups(seed: u64) -> Vec<[IndexKind; MAPS]> {
     let (mut random, mut kinds) = (Random(seed), IndexKind::ALL.to_vec());
     for left in (1..kinds.len()).rev() {

@@ -1,4 +1,4 @@
-//! Kills amid a commit: a process kills itself right before one of the stores that apply a commit's changes.
+//! Kills amid a commit: a process kills itself at one of the first stores, of any thread, after a commit was published.
 
 use super::Random;
 use pmem::watched::{ObservedStep, Observer};

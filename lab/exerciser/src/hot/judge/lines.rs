@@ -70,7 +70,7 @@ fn answer(outcome: Outcome) -> String {
     match outcome {
         Outcome::Did(true) => "done".into(),
         Outcome::Did(false) => "nothing done".into(),
-        Outcome::Saw(record) => value(record),
+        Outcome::Saw(seen) => value(seen),
         Outcome::Untold => "done, result unknown".into(),
         Outcome::Pending => "no answer".into(),
     }
