@@ -109,8 +109,8 @@ fn persists_of_roart_are_needed() {
     let hunted = hunt(OfIndex::listed(IndexKind::Roart), 42, of_map_and_readers, false);
     assert_eq!(unexplained(&hunted), [""; 0]);
     assert!(killed(&hunted, "roart/src/write.rs") >= 8);
-    assert!(killed(&hunted, "roart/src/inline.rs") + killed(&hunted, "roart/src/inline/edit.rs") >= 9);
-    let modifications = ["grow.rs", "shrink.rs", "group.rs"];
+    assert!(killed(&hunted, "roart/src/inline.rs") + killed(&hunted, "roart/src/edit_inline.rs") >= 9);
+    let modifications = ["grow.rs", "shrink.rs", "together.rs"];
     let killed = modifications.map(|file| killed(&hunted, &format!("roart/src/{file}")));
     assert!(killed.iter().sum::<usize>() >= 10, "{killed:?}");
 }
