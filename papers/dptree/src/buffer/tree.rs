@@ -66,11 +66,19 @@ enum Goal<'k> {
     Last,
 }
 
-/// A leaf that was reached, and the separator beside it in the walk's direction.
-struct Reached<'t> {
+/// The place of a node: its link, and the node that has the link, with the version of its lock and the link's number; or
+/// the root's.
+#[derive(Clone, Copy)]
+struct Place<'t> {
+    child: Child,
+    parent: Option<(&'t Inner, Version, usize)>,
+}
+
+/// A leaf that was reached.
+struct Found<'t> {
     leaf: &'t Leaf,
     version: Version,
-    fence: Option<(u64, Link)>,
+    place: Place<'t>,
 }
 
 /// Why an attempt has failed: another thread has changed a node meanwhile, or the pool is damaged.
@@ -116,7 +124,8 @@ impl Tree {
         key: &SearchKey<'_>,
     ) -> Result<Option<MarkedPair>, Fault> {
         Self::retry(heap.media(), || {
-            let (leaf, version) = self.reach_leaf(heap, key)?;
+            let reached = self.descend(heap.media(), |node, _, _| Ok(child_at(heap, node, key, true)?))?;
+            let Found { leaf, version, .. } = reached;
             let found = position(heap, leaf, key)?;
             let entry = found.ok().map(|at| leaf.entry(at));
             still(leaf.lock.is_still(version))?;
@@ -147,44 +156,63 @@ impl Tree {
 
     /// One attempt to descend to the key's leaf and lock it, splitting full nodes on the way.
     fn lock_once<M: Media>(&self, heap: &Access<M>, key: &SearchKey<'_>) -> Result<&Leaf, Miss> {
-        let media = heap.media();
-        let mut parent: Option<(&Inner, Version, usize)> = None;
-        let mut at = Child::load(&self.root);
+        let found = self.descend(heap.media(), |node, version, place| {
+            if node.count() == INNER {
+                self.split(place, (&node.lock, version), || {
+                    let upper = self.inner.add();
+                    let separator = node.split_into(self.inner.get(upper));
+                    (separator, Child::inner(upper))
+                })?;
+                return Err(Miss::Changed);
+            }
+            Ok(child_at(heap, node, key, true)?)
+        })?;
+        let Found { leaf, version, place } = found;
+        if leaf.count() == LEAF {
+            self.split(place, (&leaf.lock, version), || {
+                let upper = self.leaves.add();
+                let first = leaf.split_into(self.leaves.get(upper));
+                (first, Child::leaf(upper))
+            })?;
+            return Err(Miss::Changed);
+        }
+        still(leaf.lock.try_lock(version))?;
+        Ok(leaf)
+    }
+
+    /// One attempt to descend to a leaf; `choose` returns the number of the child to descend to, of a node at a place
+    /// whose lock had this version.
+    #[inline(always)]
+    fn descend<'t, M: Media>(
+        &'t self,
+        media: &M,
+        mut choose: impl FnMut(&'t Inner, Version, Place<'t>) -> Result<usize, Miss>,
+    ) -> Result<Found<'t>, Miss> {
+        let mut place = Place {
+            child: Child::load(&self.root),
+            parent: None,
+        };
         loop {
-            match at.number() {
+            match place.child.number() {
                 Err(number) => {
                     let node = self.inner.get(number);
                     node.prefetch();
                     let version = node.lock.read(media);
-                    self.still_below(at, &parent)?;
-                    if node.count() == INNER {
-                        self.split(parent, at, (&node.lock, version), || {
-                            let upper = self.inner.add();
-                            let separator = node.split_into(self.inner.get(upper));
-                            (separator, Child::inner(upper))
-                        })?;
-                        return Err(Miss::Changed);
-                    }
-                    let i = child_at(heap, node, key, true)?;
-                    at = node.child(i);
+                    self.still_at(place)?;
+                    let i = choose(node, version, place)?;
+                    let child = node.child(i);
                     still(node.lock.is_still(version))?;
-                    parent = Some((node, version, i));
+                    place = Place {
+                        child,
+                        parent: Some((node, version, i)),
+                    };
                 }
                 Ok(number) => {
                     let leaf = self.leaves.get(number);
                     leaf.prefetch();
                     let version = leaf.lock.read(media);
-                    self.still_below(at, &parent)?;
-                    if leaf.count() == LEAF {
-                        self.split(parent, at, (&leaf.lock, version), || {
-                            let upper = self.leaves.add();
-                            let first = leaf.split_into(self.leaves.get(upper));
-                            (first, Child::leaf(upper))
-                        })?;
-                        return Err(Miss::Changed);
-                    }
-                    still(leaf.lock.try_lock(version))?;
-                    return Ok(leaf);
+                    self.still_at(place)?;
+                    return Ok(Found { leaf, version, place });
                 }
             }
         }
@@ -192,25 +220,24 @@ impl Tree {
 
     /// Checks that a node met on the way down is still where it was found.
     #[inline]
-    fn still_below(&self, at: Child, parent: &Option<(&Inner, Version, usize)>) -> Result<(), Miss> {
-        still(match parent {
-            Some((node, version, _)) => node.lock.is_still(*version),
-            None => Child::load(&self.root) == at,
+    fn still_at(&self, place: Place<'_>) -> Result<(), Miss> {
+        still(match place.parent {
+            Some((node, version, _)) => node.lock.is_still(version),
+            None => Child::load(&self.root) == place.child,
         })
     }
 
-    /// Splits a node below `parent` (`None`: the root).
+    /// Splits the node at a place.
     fn split(
         &self,
-        parent: Option<(&Inner, Version, usize)>,
-        node: Child,
+        Place { child, parent }: Place<'_>,
         (lock, version): (&super::node::VersionLock, Version),
         halve: impl FnOnce() -> ((u64, Link), Child),
     ) -> Result<(), Miss> {
         if let Some((parent, version, _)) = parent {
             still(parent.lock.try_lock(version))?;
         }
-        let locked = lock.try_lock(version) && (parent.is_some() || Child::load(&self.root) == node);
+        let locked = lock.try_lock(version) && (parent.is_some() || Child::load(&self.root) == child);
         if locked {
             lock.change();
             let (separator, upper) = halve();
@@ -221,7 +248,7 @@ impl Tree {
                 }
                 None => {
                     let root = self.inner.add();
-                    self.inner.get(root).root(node, separator, upper);
+                    self.inner.get(root).root(child, separator, upper);
                     Child::inner(root).store(&self.root);
                 }
             }
@@ -231,73 +258,6 @@ impl Tree {
             parent.lock.unlock();
         }
         still(locked)
-    }
-
-    /// One attempt to descend to the leaf that holds the key, if any does.
-    fn reach_leaf<M: Media>(&self, heap: &Access<M>, key: &SearchKey<'_>) -> Result<(&Leaf, Version), Miss> {
-        let media = heap.media();
-        let mut parent: Option<(&Inner, Version, usize)> = None;
-        let mut at = Child::load(&self.root);
-        loop {
-            match at.number() {
-                Err(number) => {
-                    let node = self.inner.get(number);
-                    node.prefetch();
-                    let version = node.lock.read(media);
-                    self.still_below(at, &parent)?;
-                    let i = child_at(heap, node, key, true)?;
-                    at = node.child(i);
-                    still(node.lock.is_still(version))?;
-                    parent = Some((node, version, i));
-                }
-                Ok(number) => {
-                    let leaf = self.leaves.get(number);
-                    leaf.prefetch();
-                    let version = leaf.lock.read(media);
-                    self.still_below(at, &parent)?;
-                    return Ok((leaf, version));
-                }
-            }
-        }
-    }
-
-    /// One attempt to descend to a leaf.
-    fn reach<M: Media>(
-        &self,
-        heap: &Access<M>,
-        goal: Goal<'_>,
-        direction: Direction,
-    ) -> Result<Reached<'_>, Miss> {
-        let media = heap.media();
-        let mut parent: Option<(&Inner, Version, usize)> = None;
-        let mut at = Child::load(&self.root);
-        let mut fence = None;
-        loop {
-            match at.number() {
-                Err(number) => {
-                    let node = self.inner.get(number);
-                    node.prefetch();
-                    let version = node.lock.read(media);
-                    self.still_below(at, &parent)?;
-                    let i = child_of(heap, node, &goal)?;
-                    let beside = match direction {
-                        Direction::Forward => (i < node.count()).then(|| node.separator(i)),
-                        Direction::Reverse => i.checked_sub(1).map(|i| node.separator(i)),
-                    };
-                    at = node.child(i);
-                    still(node.lock.is_still(version))?;
-                    fence = beside.or(fence);
-                    parent = Some((node, version, i));
-                }
-                Ok(number) => {
-                    let leaf = self.leaves.get(number);
-                    leaf.prefetch();
-                    let version = leaf.lock.read(media);
-                    self.still_below(at, &parent)?;
-                    return Ok(Reached { leaf, version, fence });
-                }
-            }
-        }
     }
 
     /// The next entries of one leaf after `from`, in the cursor's order; and the bound to continue from.
@@ -319,7 +279,17 @@ impl Tree {
                 (Bound::Unbounded, Direction::Forward) => Goal::First,
                 (Bound::Unbounded, Direction::Reverse) => Goal::Last,
             };
-            let reached = self.reach(heap, goal, direction)?;
+            // The separator beside the leaf in the walk's direction: the one of the lowest node that has it.
+            let mut fence = None;
+            let reached = self.descend(heap.media(), |node, _, _| {
+                let i = child_of(heap, node, &goal)?;
+                let beside = match direction {
+                    Direction::Forward => (i < node.count()).then(|| node.separator(i)),
+                    Direction::Reverse => i.checked_sub(1).map(|i| node.separator(i)),
+                };
+                fence = beside.or(fence);
+                Ok(i)
+            })?;
             let leaf = reached.leaf;
             let count = leaf.count();
             let cut = match from {
@@ -346,7 +316,7 @@ impl Tree {
                 }
             }
             still(leaf.lock.is_still(reached.version))?;
-            let Some((prefix, link)) = reached.fence else {
+            let Some((prefix, link)) = fence else {
                 return Ok(None);
             };
             let fence = PairWords {
