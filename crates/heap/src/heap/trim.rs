@@ -140,8 +140,8 @@ impl<M: Media> Heap<M> {
     }
 }
 
-/// Whether to search for long runs: there is enough to give back, and since the last search in vain, when `in_vain` bytes
-/// were free, so many were freed or taken that there may be a long run now.
+/// Whether a search for long runs may find one: there is enough to give back, and the number of free bytes differs by the
+/// length of a long run from `in_vain`, that of the last search which found none.
 #[inline]
 fn is_worthwhile(excess: u64, free: u64, in_vain: u64) -> bool {
     excess >= LONG && free.abs_diff(in_vain) >= LONG

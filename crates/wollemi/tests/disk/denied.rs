@@ -20,7 +20,7 @@ fn unprivileged<R: Send>(run: impl FnOnce() -> R + Send) -> Option<R> {
     return std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let nobody = rustix::process::Uid::from_raw(65534);
-            rustix::thread::set_thread_uid(nobody).expect("root may give a thread another user");
+            rustix::thread::set_thread_uid(nobody).expect("a process of root may change a thread's user");
             run()
         });
         Some(thread.join().expect("no panic"))

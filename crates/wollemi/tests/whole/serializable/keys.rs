@@ -31,7 +31,7 @@ pub const POINTS: [&[u8]; 11] = [
 /// Returns the key or point of these bytes.
 pub fn known(bytes: &[u8]) -> &'static [u8] {
     let point = POINTS.into_iter().find(|point| *point == bytes);
-    point.unwrap_or_else(|| panic!("nobody has written the key {bytes:?}"))
+    point.unwrap_or_else(|| panic!("no client writes the key {bytes:?}"))
 }
 
 /// Returns the range read of a map.
