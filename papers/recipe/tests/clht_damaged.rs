@@ -49,19 +49,20 @@ fn chain() -> (Store, Vec<u64>) {
     (store, all.split_off(2))
 }
 
-/// Opens a copy of the pool in which a bucket is followed by the one at `next`.
-fn led_back(store: &Store, bucket: u64, next: u64) -> Store {
-    let image = store.image();
-    let file = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open(image.path().join("pool"))
-        .expect("a file");
+/// Changes the word at this place of a pool's file, which may be open.
+fn change_word(pool: &Path, at: u64, change: impl FnOnce(u64) -> u64) {
+    let file = std::fs::File::options().read(true).write(true).open(pool);
+    let file = file.expect("a file");
     let mut word = [0; 8];
-    file.read_exact_at(&mut word, bucket + WORD).expect("read");
-    let word = u64::from_le_bytes(word) & !NEXT | next;
-    file.write_all_at(&word.to_le_bytes(), bucket + WORD)
-        .expect("written");
+    file.read_exact_at(&mut word, at).expect("read");
+    let word = change(u64::from_le_bytes(word)).to_le_bytes();
+    file.write_all_at(&word, at).expect("written");
+}
+
+/// Opens a copy of the pool in which the word at this place is another one.
+fn changed(store: &Store, at: u64, change: impl FnOnce(u64) -> u64) -> Store {
+    let image = store.image();
+    change_word(&image.path().join("pool"), at, change);
     Store::open_in(image, Stepping::machine(Steps))
 }
 
@@ -83,7 +84,7 @@ fn cycles_are_found_soon() {
     let absent = keys_of_one_bucket().nth(KEYS).expect("some");
     let last = *buckets.last().expect("some");
     for &next in &buckets {
-        let damaged = led_back(&store, last, next);
+        let damaged = changed(&store, last + WORD, |word| word & !NEXT | next);
         let index = damaged.index();
         let is_found = |found: Result<bool, index::Error>| {
             let error = found.expect_err("a cycle").to_string();
@@ -111,8 +112,8 @@ fn cycles_are_found_soon() {
 /// The place of a table's number of buckets in the link to it.
 const BUCKETS: u32 = 48;
 
-/// Opens a copy of the pool in which the link to the table states another number of buckets.
-fn resized(store: &Store, table: u64, change: u64) -> Store {
+/// The link to the table in the root, and its place.
+fn table(store: &Store) -> (u64, u64) {
     let tracer = Clht::<Stepping>::tracer();
     // SAFETY: no thread writes.
     let heap = unsafe { store.index().heap().access() };
@@ -121,36 +122,14 @@ fn resized(store: &Store, table: u64, change: u64) -> Store {
     tracer.trace(heap, root, &mut below).expect("sound");
     let link = below
         .into_iter()
-        .find(|link| link.offset().is_some_and(|offset| offset.get() == table));
-    let link = link.expect("a table of the root").bits();
-    let image = store.image();
-    let file = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .open(image.path().join("pool"))
-        .expect("a file");
-    let start = root.offset().expect("not null").get();
-    let place = (start..).step_by(8).find(|&at| {
-        let mut word = [0; 8];
-        file.read_exact_at(&mut word, at).expect("read");
-        u64::from_le_bytes(word) == link
-    });
-    file.write_all_at(&(link ^ change << BUCKETS).to_le_bytes(), place.expect("a slot"))
-        .expect("written");
-    Store::open_in(image, Stepping::machine(Steps))
-}
-
-/// The table of the keys of one bucket, and its number of buckets.
-fn table(store: &Store) -> (u64, u64) {
-    let tracer = Clht::<Stepping>::tracer();
-    // SAFETY: no thread writes.
-    let heap = unsafe { store.index().heap().access() };
-    let mut below = Vec::new();
-    tracer
-        .trace(heap, heap.roots().expect("sound")[0].1.link, &mut below)
-        .expect("sound");
-    let link = below.into_iter().find(|link| !link.is_null()).expect("a table");
-    (link.offset().expect("not null").get(), link.bits() >> BUCKETS)
+        .find(|link| !link.is_null())
+        .expect("a table")
+        .bits();
+    let root = root.offset().expect("not null").get();
+    let pool = std::fs::read(store.image().path().join("pool")).expect("a file");
+    let mut places = (root..).step_by(8);
+    let is_link = |at: &u64| pool[*at as usize..][..8] == link.to_le_bytes();
+    (link, places.find(is_link).expect("a slot of the root"))
 }
 
 /// Whatever number of buckets a link states, the first write of a process to a bucket compares it with the table's, and
@@ -158,20 +137,20 @@ fn table(store: &Store) -> (u64, u64) {
 #[test]
 fn a_wrong_number_of_buckets_is_noticed() {
     let (store, _) = chain();
-    let (table, buckets) = table(&store);
+    let (link, place) = table(&store);
+    let buckets = link >> BUCKETS;
     let sizes: Vec<u64> = (0..8)
         .flat_map(|n| [2 << n, 3 << n])
         .map(|lines| lines - 1)
         .collect();
     assert!(sizes.contains(&buckets), "{buckets} buckets");
     let first = keys_of_one_bucket().next().expect("some");
-    let last = (0_u64..).map(u64::to_le_bytes);
-    let last = last
-        .into_iter()
+    let last = (0_u64..)
+        .map(u64::to_le_bytes)
         .find(|key| index::codec::checksum(key) > u64::MAX / 256 * 255);
     let keys = [first, last.expect("some")];
     for bit in 0..16 {
-        let damaged = resized(&store, table, 1 << bit);
+        let damaged = changed(&store, place, |link| link ^ 1 << bit << BUCKETS);
         let before = damaged.image();
         let index = damaged.index();
         for key in keys {
@@ -184,4 +163,21 @@ fn a_wrong_number_of_buckets_is_noticed() {
         let changed = bytes(before.path()) != bytes(damaged.image().path());
         assert!(!changed, "bit {bit}: the pool has changed");
     }
+}
+
+/// The replacement of a table compares the number of buckets before it locks them all, even if the process has written
+/// to the bucket that made it necessary.
+#[test]
+fn a_replacement_compares_the_number_of_buckets() {
+    let (store, _) = chain();
+    let (_, place) = table(&store);
+    // Another number that some table has.
+    change_word(&store.path(), place, |link| link ^ 2 << BUCKETS);
+    for key in keys_of_one_bucket().skip(KEYS).take(10 * KEYS) {
+        // An insert reports no failure of the replacement that follows.
+        let _ = store.index().insert(&key, b"8 bytes!");
+    }
+    let faults = store.index().check().expect("no error").found;
+    let is_mismatch = |fault: &String| fault.contains("does not match its link");
+    assert!(faults.iter().any(is_mismatch), "{faults:?}");
 }
