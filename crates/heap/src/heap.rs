@@ -16,7 +16,7 @@ use crate::alloc::cache::{Cache, pairs_up};
 use crate::alloc::class::{SIZES, SMALL, footprint, small};
 use crate::alloc::page::Claim;
 use crate::alloc::thread_cache::{new_id, with_cache};
-use crate::lock::{lock, lock_across};
+use crate::lock::lock;
 use crate::reclaim::phase::{Recovery, StopOnDrop};
 use crate::{Error, Guard};
 use pmem::{
@@ -504,7 +504,7 @@ impl<M: Media> Inner<M> {
         if let Some(first) = self.take_free_pages(pages) {
             return Ok(first);
         }
-        let _extending = lock_across(&self.extending, self.pool.media());
+        let _extending = pmem::lock_across(&self.extending, self.pool.media());
         if let Some(first) = self.take_free_pages(pages) {
             return Ok(first);
         }

@@ -24,6 +24,7 @@ mod lock;
 mod media;
 #[cfg(doctest)]
 mod misuse;
+mod mutex;
 mod observed;
 mod persistent;
 mod platform;
@@ -44,6 +45,7 @@ pub use hardware::{Hardware, WriteBack};
 pub use link::{Link, Offset, PSlot, Tag};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, PersistenceDomain, Purpose};
+pub use mutex::lock_across;
 pub use observed::Observed;
 pub use persistent::{Persistent, zeroed};
 pub use pool::{Fault, Memory, Pool, PoolLevel, PoolOptions};

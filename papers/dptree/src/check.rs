@@ -4,7 +4,6 @@ use crate::base::Base;
 use crate::base::leaf::LeafRef;
 use crate::buffer::Buffer;
 use crate::key::MarkedPair;
-use crate::log::lock_via_media;
 use crate::merge::expected;
 use crate::tree::TreeState;
 use heap::Error;
@@ -18,7 +17,7 @@ impl<M: Media> TreeState<M> {
     pub(crate) fn find_faults(&self) -> Faults {
         let mut faults = Faults::default();
         // No merge rewrites or retires the checked objects meanwhile.
-        let _alone = lock_via_media(&self.merging, self.heap.media());
+        let _alone = pmem::lock_across(&self.merging, self.heap.media());
         let guard = heap::pin();
         let trees = self.current.load(&guard);
         self.noting(&mut faults, |faults| self.check_base(&trees.base, faults));

@@ -8,7 +8,7 @@
 //! have no blocks.
 
 use crate::Heap;
-use crate::lock::{lock, lock_across};
+use crate::lock::lock;
 use pmem::{Media, pool};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -42,7 +42,7 @@ impl<M: Media> Heap<M> {
         let piece = LONG.max(inner.arena.page_size());
         let (mut end, mut given) = (inner.pool.len(), 0);
         loop {
-            let _extending = lock_across(&inner.extending, self.media());
+            let _extending = pmem::lock_across(&inner.extending, self.media());
             let last = inner.arena.start_of(lock(&inner.arena.runs).end);
             let start = last.max(end.saturating_sub(piece));
             if start >= end {

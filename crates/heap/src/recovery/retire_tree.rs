@@ -5,7 +5,6 @@
 //! [`Removal`] keeps recovery from sweeping until the last of them is retired. Otherwise the sweep would free objects
 //! that the trace no longer reached, and the retirement would free them again.
 
-use crate::lock::lock_across;
 use crate::reclaim::phase::Removal;
 use crate::{Error, Heap, Root, Trace};
 use pmem::{Link, LinkAndPersist, Media};
@@ -77,7 +76,7 @@ impl<M: Media> Heap<M> {
     pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Removed<'_, M>>, Error> {
         // Begins before anything is unlinked.
         let removal = Removal::begin(&self.inner.recovery);
-        let _held = lock_across(&self.inner.roots, self.media());
+        let _held = pmem::lock_across(&self.inner.roots, self.media());
         let Some((entry, root)) = self.find_root(name)? else {
             return Ok(None);
         };

@@ -6,7 +6,6 @@
 //! I1 All of an entry but its link is durable before the link is stored: that store is the commit point.
 //! I2 An entry with a link does not change, except that its link may become null.
 
-use crate::lock::lock_across;
 use crate::roots::entry::{Root, RootEntry, about, word_of};
 use crate::{Error, Heap, MAX_NAME};
 use pmem::{Link, LinkAndPersist, Media, Offset, Persisted, Persistent, Purpose, Tag, persist_scope};
@@ -18,7 +17,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] if an entry is invalid.
     pub fn root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
-        let _held = lock_across(&self.inner.roots, self.media());
+        let _held = pmem::lock_across(&self.inner.roots, self.media());
         Ok(self.find_root(name)?.map(|(_, root)| root))
     }
 
@@ -28,7 +27,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] if an entry is invalid.
     pub fn roots(&self) -> Result<Vec<(Vec<u8>, Root)>, Error> {
-        let _held = lock_across(&self.inner.roots, self.media());
+        let _held = pmem::lock_across(&self.inner.roots, self.media());
         let mut roots = Vec::new();
         for place in self.entries() {
             roots.extend(self.read_root(place, self.entry(place)?)?);
@@ -56,7 +55,7 @@ impl<M: Media> Heap<M> {
         if name.len() > MAX_NAME {
             return Err(Error::NameTooLong(name.len()));
         }
-        let _held = lock_across(&self.inner.roots, self.media());
+        let _held = pmem::lock_across(&self.inner.roots, self.media());
         if self.find_root(name)?.is_some() {
             return Err(Error::RootExists(name.into()));
         }

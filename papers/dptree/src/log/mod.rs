@@ -18,7 +18,7 @@ use page::{First, PageHead};
 use pmem::{Link, Media, PWord, Purpose, persist_scope};
 pub(crate) use replay::replay;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Bits of a partition's word that hold the next record's position; the next bit is the page's sense.
 const POSITION_BITS: u32 = 19;
@@ -128,7 +128,7 @@ impl Log {
         number: usize,
     ) -> Result<(), Error> {
         let partition = &self.partitions[number];
-        let mut pages = lock_via_media(&partition.pages, heap.media());
+        let mut pages = pmem::lock_across(&partition.pages, heap.media());
         if ((partition.next.load(Ordering::Acquire) & POSITION) as usize) < self.capacity {
             return Ok(());
         }
@@ -233,19 +233,6 @@ impl Log {
 /// Takes the lock; a holder that panicked has left nothing inconsistent that matters.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Takes the lock, waiting through the media: for locks that are held across persists.
-pub(crate) fn lock_via_media<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) -> MutexGuard<'m, T> {
-    let mut turn = 0;
-    loop {
-        match mutex.try_lock() {
-            Ok(guard) => return guard,
-            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => media.wait(turn),
-        }
-        turn = turn.saturating_add(1);
-    }
 }
 
 /// Makes the links of merged logs null (a crash came between a merge's commit and this step). Recovery may trace

@@ -29,7 +29,7 @@ use crate::base::slots::GROUPS;
 use crate::base::{Base, Router};
 use crate::buffer::Buffer;
 use crate::key::{MarkedPair, SearchKey};
-use crate::log::{lock, lock_via_media};
+use crate::log::lock;
 use crate::root::{Root, State, tag};
 use crate::stats::Phase;
 use crate::tree::{TreeState, Trees};
@@ -77,7 +77,7 @@ impl<M: Media> TreeState<M> {
 
     /// Takes the right to merge, waiting for it.
     pub(crate) fn turn(&self) -> Turn<'_> {
-        let alone = lock_via_media(&self.merging, self.heap.media());
+        let alone = pmem::lock_across(&self.merging, self.heap.media());
         Turn {
             _alone: alone,
             _pause: self.heap.pause_trace(),
