@@ -5,9 +5,10 @@
 //! nodes over these only where needed.
 
 use crate::array::MAX_LEAVES;
+use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, LARGEST_CAPACITY, draft_inline};
 use crate::node::{draft_node, draft_root};
-use crate::subtree::{Built, Member, Subtrees, pair_of};
+use crate::subtree::{Built, Member, Subtrees, pair_of, shared_by};
 use crate::writer::skip_between;
 use crate::{Roart, Variant, access, root_tag, tracer};
 use art::{Byte, Child, Children, Group, Kind, Layout, Spot};
@@ -16,28 +17,17 @@ use index::{Bulk, Parts};
 use pmem::{Erased, Flushed, Link, Media, PersistBatch, Tag};
 use std::marker::PhantomData;
 
-/// Drafts an inline leaf array for pairs, if they are short and fit one; `None` otherwise, and for a single pair.
-fn draft_pairs<'e, 'h, M: Media, V: Variant>(
-    heap: &'h Access<M>,
-    batch: &PersistBatch<'e, 'h, M>,
-    pairs: &Group<'_>,
-) -> Result<Option<Child<'e, 'h>>, Error> {
+/// The pairs for an inline leaf array, if all of these are short; `None` also for a single pair.
+fn short_pairs<V: Variant>(pairs: &Group<'_>) -> Option<Vec<(KeyWord, u64)>> {
     let pairs = pairs.pairs();
     if !V::LC || !V::INLINE || pairs.len() == 1 {
-        return Ok(None);
+        return None;
     }
     let mut short = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
-        let Some(pair) = pair_of(key, value) else {
-            return Ok(None);
-        };
-        short.push(pair);
+        short.push(pair_of(key, value)?);
     }
-    let Some(image) = Image::of(&short, 0, Fill::Tight) else {
-        return Ok(None);
-    };
-    let (array, _) = draft_inline(heap, batch, &image)?;
-    Ok(Some(Child::New(array, Kind::Inline, image.shape.aux())))
+    Some(short)
 }
 
 /// The layout of a ROART of a variant.
@@ -63,16 +53,25 @@ impl<V: Variant> Layout for Leaves<V> {
         depth: usize,
         pairs: Group<'_>,
     ) -> Result<Child<'e, 'h>, Error> {
-        if let Some(array) = draft_pairs::<M, V>(heap, batch, &pairs)? {
-            return Ok(array);
+        let short = short_pairs::<V>(&pairs);
+        // Most groups: without a list of members.
+        if let Some(image) = short
+            .as_deref()
+            .and_then(|short| Image::of(short, 0, Fill::Tight))
+        {
+            let (array, _) = draft_inline(heap, batch, &image)?;
+            return Ok(Child::New(array, Kind::Inline, image.shape.aux()));
         }
         let members: Vec<_> = pairs
             .pairs()
             .map(|(key, value)| Member::New(key, value))
             .collect();
         let mut built = Built::default();
-        let top =
-            Subtrees::<M, V>::new(heap, MAX_LEAVES).draft_subtree(batch, depth, None, &members, &mut built);
+        let subtrees = Subtrees::<M, V>::new(heap, MAX_LEAVES);
+        let top = match short {
+            Some(_) => subtrees.draft_over(batch, depth, shared_by(&members, depth), &members, &mut built),
+            None => subtrees.draft_subtree(batch, depth, None, &members, &mut built),
+        };
         match top {
             Ok(top) => Ok(top.child),
             Err(error) => {
