@@ -103,3 +103,31 @@ fn each_index_survives_kill_9() {
         assert_eq!(pool.ok(["get", &key(0)]), b"again", "{kind}");
     }
 }
+
+/// An import of unsorted lines into a new map has every line, and ends at the first that is none.
+#[test]
+fn an_import_into_a_new_map_takes_lines_in_any_order() {
+    for kind in kinds() {
+        for lines in [
+            "b\t1\na\t2\n0\t3\n",
+            "a\t1\nc\t2\nb\t3\nd\t4\n",
+            "a\t1\nc\t2\nb\t3\nbb\t4\n",
+        ] {
+            let pool = Pool::new();
+            pool.run_with(["import", "--index", kind.name()], lines.as_bytes())
+                .ok();
+            assert_eq!(
+                sorted(&pool.ok(["scan"])),
+                sorted(lines.as_bytes()),
+                "{kind}: {lines:?}"
+            );
+        }
+        let pool = Pool::new();
+        pool.run_with(
+            ["import", "--index", kind.name()],
+            b"a\t1\nb\t2\nnonsense\nd\t4\n",
+        )
+        .fails(5, &["line 3"]);
+        assert_eq!(sorted(&pool.ok(["scan"])), "a\t1\nb\t2\n", "{kind}");
+    }
+}

@@ -167,6 +167,7 @@ impl<'p> Parts<'p> {
             until: None,
             pairs: self.first,
             last: None,
+            is_over: false,
         })
     }
 
@@ -196,6 +197,7 @@ impl<'p> Parts<'p> {
                     until,
                     pairs: part.pairs,
                     last: None,
+                    is_over: false,
                 })),
                 other => other,
             };
@@ -211,6 +213,7 @@ impl<'p> Parts<'p> {
                 until: starts.first().copied(),
                 pairs: self.first,
                 last: None,
+                is_over: false,
             });
             others.iter().for_each(run);
             first
@@ -320,6 +323,8 @@ pub struct Reading<'p> {
     until: Option<&'p [u8]>,
     pairs: &'p mut dyn Pairs,
     last: Option<Vec<u8>>,
+    /// Whether the source has no more pairs.
+    is_over: bool,
 }
 
 impl std::fmt::Debug for Reading<'_> {
@@ -342,14 +347,18 @@ impl<'p> Reading<'p> {
         self.until
     }
 
-    /// The next pair.
+    /// The next pair; `None` at the end, however often it is called there.
     ///
     /// # Errors
     ///
     /// As for [`Bulk::build`], except for those of the heap.
     #[expect(clippy::should_implement_trait, reason = "it lends what it returns")]
     pub fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
+        if self.is_over {
+            return Ok(None);
+        }
         let Some((key, value)) = self.pairs.next()? else {
+            self.is_over = true;
             return Ok(None);
         };
         if key.len() > MAX_KEY {

@@ -47,6 +47,21 @@ fn entries(random: &mut Random, family: Family, count: usize, round: usize) -> E
     entries.collect()
 }
 
+/// A source that must not be asked again after its end.
+struct AskedOnce<P> {
+    pairs: P,
+    is_over: bool,
+}
+
+impl<P: Pairs> Pairs for AskedOnce<P> {
+    fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
+        assert!(!self.is_over, "a source is asked again after its end");
+        let next = self.pairs.next()?;
+        self.is_over = next.is_none();
+        Ok(next)
+    }
+}
+
 /// Builds an index from some entries, in parts that begin at these keys.
 fn build<I: Bulk>(
     heap: &Heap<I::Media>,
@@ -63,7 +78,10 @@ fn build<I: Bulk>(
         let until = borders
             .get(next)
             .map_or(Bound::Unbounded, |until| Bound::Excluded(&until[..]));
-        Sorted::new(entries.range::<[u8], _>((from, until)))
+        AskedOnce {
+            pairs: Sorted::new(entries.range::<[u8], _>((from, until))),
+            is_over: false,
+        }
     };
     let mut first = part(None);
     let mut others: Vec<_> = (0..borders.len()).map(|i| part(Some(i))).collect();
