@@ -34,6 +34,16 @@ struct Node {
     branches: Box<[Branch; 257]>,
 }
 
+/// The keys of a node that is to be added.
+struct NodeKeys {
+    low: usize,
+    high: usize,
+    /// Number of leading bytes that all of them share, as the node above shows.
+    known: usize,
+    /// The number of the node above, and the byte of its branch to this one.
+    above: Option<(usize, usize)>,
+}
+
 /// What a node knows of a byte. (Side by side: a search reads one line.)
 #[derive(Clone, Copy, Debug)]
 struct Branch {
@@ -53,7 +63,7 @@ impl Router {
         }
         router.words.extend([0; MAX_WITHOUT_NODE]);
         if keys.len() > MAX_WITHOUT_NODE {
-            router.add_node(0, keys.len(), 0);
+            router.add_nodes();
         }
         router
     }
@@ -69,13 +79,45 @@ impl Router {
         &self.bytes[start..self.ends[i]]
     }
 
-    fn add_node(&mut self, low: usize, high: usize, depth: usize) -> u32 {
-        let (first, last) = (self.key(low), self.key(high - 1));
-        let shared = first[depth..]
-            .iter()
-            .zip(&last[depth..])
-            .take_while(|(a, b)| a == b);
-        let depth = depth + shared.count();
+    /// Adds the root and all nodes below it, from a list of those to add: a recursion as deep as the keys are long could
+    /// exhaust a thread's stack.
+    fn add_nodes(&mut self) {
+        let mut left = vec![NodeKeys {
+            low: 0,
+            high: self.len(),
+            known: 0,
+            above: None,
+        }];
+        while let Some(keys) = left.pop() {
+            let number = self.nodes.len();
+            let node = self.node_of(&keys);
+            for byte in 0..256 {
+                let [low, high] = [0, 1].map(|i| node.branches[byte + i].start as usize);
+                // In a damaged pool keys may be in any order, and then share fewer bytes than the first and the last
+                // do.
+                if high - low > MAX_WITHOUT_NODE && (low, high) != (keys.low, keys.high) {
+                    left.push(NodeKeys {
+                        low,
+                        high,
+                        known: node.depth as usize + 1,
+                        above: Some((number, byte)),
+                    });
+                }
+            }
+            self.nodes.push(node);
+            if let Some((above, byte)) = keys.above {
+                self.nodes[above].branches[byte].child = number as u32;
+            }
+        }
+    }
+
+    /// Returns the node of some keys, without links to others.
+    fn node_of(&self, keys: &NodeKeys) -> Node {
+        let &NodeKeys { low, high, known, .. } = keys;
+        // In a damaged pool the last key may be shorter.
+        let [first, last] = [low, high - 1].map(|i| self.key(i).get(known..).unwrap_or_default());
+        let shared = first.iter().zip(last).take_while(|(a, b)| a == b);
+        let depth = known + shared.count();
         let none = Branch {
             start: high as u32,
             child: NONE,
@@ -88,21 +130,12 @@ impl Router {
             }
             branches[byte].start = at as u32;
         }
-        let number = self.nodes.len();
-        self.nodes.push(Node {
+        Node {
             low: low as u32,
             high: high as u32,
             depth: depth as u32,
             branches,
-        });
-        for byte in 0..256 {
-            let [from, to] = [0, 1].map(|i| self.nodes[number].branches[byte + i].start as usize);
-            // In a damaged pool keys may be in any order, and then share fewer bytes than the first and the last do.
-            if to - from > MAX_WITHOUT_NODE && (from, to) != (low, high) {
-                self.nodes[number].branches[byte].child = self.add_node(from, to, depth + 1);
-            }
         }
-        number as u32
     }
 
     /// The number of keys that are less than `key`: the index of the first that is not.
@@ -116,8 +149,10 @@ impl Router {
             let depth = node.depth as usize;
             if depth > known {
                 (low, high) = (node.low as usize, node.high as usize);
-                let shared = &self.key(low)[..depth];
-                let own = &key[..depth.min(key.len())];
+                let shared = &self.key(low)[known..depth];
+                let own = &key[known..depth.min(key.len())];
+                #[cfg(test)]
+                tests::COMPARED.set(tests::COMPARED.get() + shared.len());
                 match own.cmp(shared) {
                     std::cmp::Ordering::Less => return low,
                     std::cmp::Ordering::Greater => return high,
@@ -179,7 +214,39 @@ fn word(key: &[u8]) -> u64 {
 mod tests {
     use super::*;
     use index::conformance::Random;
+    use std::cell::Cell;
     use std::collections::BTreeSet;
+
+    thread_local! {
+        /// Bytes that searches of this thread have compared at nodes.
+        pub(super) static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Keys as long as they may be, with a node for every few bytes: the router is built on a thread's usual stack, and
+    /// a search compares each byte of the key once.
+    #[test]
+    fn long_keys_take_no_stack() {
+        let levels = 2000;
+        let stems = (1..levels).map(|level| vec![b'm'; 2 * level]);
+        let keys: Vec<_> = stems
+            .flat_map(|stem| (b'a'..b'k').map(move |byte| [&stem[..], &[byte]].concat()))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let router = Router::new(&keys);
+        assert!(router.nodes.len() >= levels - 1);
+        for (rank, key) in keys
+            .iter()
+            .enumerate()
+            .step_by(997)
+            .chain([(keys.len() - 1, &keys[keys.len() - 1])])
+        {
+            COMPARED.set(0);
+            assert_eq!(router.rank(key), rank);
+            let compared = COMPARED.get();
+            assert!(compared <= key.len(), "{compared} bytes of {}", key.len());
+        }
+    }
 
     /// Any key's rank is the number of keys below it, whatever keys there are.
     #[test]
