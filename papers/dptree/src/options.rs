@@ -5,6 +5,9 @@ use pmem::Media;
 /// Maximum number of partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
 
+/// Maximum of [`merge_floor`](DpTreeOptions::merge_floor): the filter of so many keys takes 96 MiB.
+const MAX_FLOOR: usize = 1 << 26;
+
 /// The options of a DPTree. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.
 ///
 /// Options that shape persistent objects are fixed when the tree is created; [`open_with`](crate::DpTree::open_with)
@@ -154,7 +157,7 @@ impl DpTreeOptions {
         };
         DpTreeOptions {
             merge_threshold: share(self.merge_threshold, 0.0, 1.0, 0.1),
-            merge_floor: self.merge_floor.max(1),
+            merge_floor: self.merge_floor.clamp(1, MAX_FLOOR),
             leaf_capacity: self.leaf_capacity.clamp(64, 256) / 64 * 64,
             consolidation_threshold: share(self.consolidation_threshold, 0.0, 0.5, 0.34),
             fill_rate: share(self.fill_rate, 0.5, 1.0, 0.7),

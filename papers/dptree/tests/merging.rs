@@ -109,3 +109,18 @@ fn a_merge_of_everything_ends_beside_a_writer() {
         assert!(tree.get(&key(n), &guard).expect("sound").is_some(), "key {n}");
     }
 }
+
+/// A floor beyond all bounds makes an index that never merges, and allocates no more than for the greatest floor.
+#[test]
+fn a_floor_may_be_as_high_as_one_likes() {
+    let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
+    let heap = Heap::new(pool).expect("a heap");
+    let options = DpTreeOptions {
+        merge_floor: usize::MAX,
+        ..DpTreeOptions::default()
+    };
+    let index = DpTree::<Hardware>::create_with(&heap, b"index", options).expect("room");
+    index.upsert(b"key", b"value").expect("room");
+    let guard = heap::pin();
+    assert_eq!(index.get(b"key", &guard).expect("sound").as_deref(), Some(&b"value"[..]));
+}
