@@ -35,7 +35,7 @@ pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upse
 pub use error::Error;
 pub use heap::Guard;
 pub use merges::Merges;
-pub use on_heap::{CarryOut, EachEdit, OnHeap};
+pub use on_heap::{CarryOut, EachEdit, KEYS_PER_GUARD, OnHeap};
 pub use order::{Direction, Order, OrderedPlace};
 pub use root::{create_root, name_built};
 pub use value::Value;

@@ -314,16 +314,15 @@ impl<I: OnHeap> Index for I {
     }
 }
 
-/// Maximum number of keys that a check compares with their gets under one guard.
-const KEYS_PER_GUARD: usize = 100_000;
+/// Maximum number of keys that a check walks under one guard: memory that a walk keeps for its visitor is freed only
+/// with its guard.
+pub const KEYS_PER_GUARD: usize = 100_000;
 
 /// Checks that each key that a walk finds comes behind the one before, and that a get finds the same value.
 fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
     let mut keys = 0;
     let mut behind: Option<Vec<u8>> = None;
     loop {
-        // Memory that a walk keeps for its visitor is freed only with its guard, so a guard covers a bounded number of
-        // keys.
         let guard = heap::pin();
         let mut last: Option<&[u8]> = None;
         let mut left = KEYS_PER_GUARD;

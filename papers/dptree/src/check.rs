@@ -8,7 +8,7 @@ use crate::merge::expected;
 use crate::tree::TreeState;
 use heap::Error;
 use index::codec::{self, RecordRef};
-use index::{Direction, Faults};
+use index::{Direction, Faults, KEYS_PER_GUARD};
 use pmem::{Link, Media, Offset};
 use std::ops::{Bound, ControlFlow};
 
@@ -25,17 +25,32 @@ impl<M: Media> TreeState<M> {
             self.noting(&mut faults, |faults| self.check_buffer(buffer, faults));
         }
         // The check of all indexes tests that a scan in the other direction meets as many keys, in order.
-        let mut keys = 0;
-        let visit = &mut |_: &[u8], _: index::Value<'_>| {
-            keys += 1;
-            ControlFlow::Continue(())
-        };
-        let (low, high) = (Bound::Unbounded, Bound::Unbounded);
-        self.noting(&mut faults, |_| {
-            self.visit_range(low, high, Direction::Reverse, &guard, visit)
-        });
-        faults.keys = keys;
+        self.noting(&mut faults, |faults| self.count_keys(&mut faults.keys));
         faults
+    }
+
+    /// Counts the keys of a reverse scan.
+    fn count_keys(&self, keys: &mut u64) -> Result<(), Error> {
+        let mut above: Option<Vec<u8>> = None;
+        loop {
+            let guard = heap::pin();
+            let (mut left, mut last) = (KEYS_PER_GUARD, None);
+            let visit = &mut |key, _: index::Value<'_>| {
+                *keys += 1;
+                left -= 1;
+                last = Some(key);
+                match left {
+                    0 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                }
+            };
+            let high = above.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            self.visit_range(Bound::Unbounded, high, Direction::Reverse, &guard, visit)?;
+            match last {
+                Some(last) if left == 0 => above = Some(<[u8]>::to_vec(last)),
+                _ => return Ok(()),
+            }
+        }
     }
 
     fn noting(&self, faults: &mut Faults, check: impl FnOnce(&mut Faults) -> Result<(), Error>) {
