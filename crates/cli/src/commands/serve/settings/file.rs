@@ -45,6 +45,7 @@ fn values(option: &Arg, value: &DeValue<'_>) -> Result<Values, &'static str> {
     match value {
         DeValue::Boolean(on) if is_switch(option) => Ok(Values::Switch(*on)),
         _ if is_switch(option) => Err("expected true or false"),
+        DeValue::Array(array) if is_list(option) && array.is_empty() => Err("expected at least one value"),
         DeValue::Array(array) if is_list(option) => {
             let texts = array.iter().map(|value| text(value.get_ref()));
             Ok(Values::Texts(texts.collect::<Result<_, _>>()?))

@@ -124,6 +124,7 @@ fn mistakes_are_placed() {
         ("threads = 1.5\n", 1, &["'threads'", "an integer"]),
         ("threads = [1, 2]\n", 1, &["'threads'"]),
         ("no-redis = 'yes'\n", 1, &["'no-redis'", "true or false"]),
+        ("redis = []\n", 1, &["'redis'", "at least one value"]),
         ("redis = [true]\n", 1, &["'redis'", "a string"]),
         ("redis = 'nowhere'\n", 1, &["nowhere"]),
         (
