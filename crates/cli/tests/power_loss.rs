@@ -6,6 +6,7 @@ mod common;
 use common::server::Server;
 use common::{Pool, text};
 use std::fs;
+use std::process::Stdio;
 
 /// Returns a pool that a killed server has left, with the id of another boot in its header: the pool's own UUID, which
 /// has the same layout (docs/format.md).
@@ -183,4 +184,31 @@ fn a_pool_with_a_log_is_rebuilt_at_its_level() {
         assert_eq!(pool.ok(["level", "--to", "disk"]), b"disk\n");
         assert_eq!(pool.ok(["get", "k"]), b"value");
     }
+}
+
+/// A command whose output nobody reads has done its work, and its exit code tells the outcome.
+#[test]
+fn a_closed_pipe_hides_no_outcome() {
+    let pool = suspect();
+    let mut file = fs::read(pool.path()).expect("read");
+    let places = (0..file.len() - 5).filter(|&at| &file[at..at + 5] == b"value");
+    for at in places.collect::<Vec<_>>() {
+        file[at] ^= 1;
+    }
+    fs::write(pool.path(), &file).expect("written");
+    let code = |args: &[&str]| {
+        let mut child = pool
+            .command(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        drop(child.stdout.take());
+        child.wait().expect("it ends").code()
+    };
+    assert_eq!(code(&["check", "--after-power-loss"]), Some(4));
+    assert_eq!(code(&["accept-loss"]), Some(4));
+    pool.run(["put", "k", "v"]).fails(3, &["the machine stopped"]);
+    assert_eq!(code(&["accept-loss", "--damaged"]), Some(0));
+    pool.ok(["put", "k", "v"]);
+    assert_eq!(code(&["del", "--json", "missing"]), Some(1));
 }

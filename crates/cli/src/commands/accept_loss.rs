@@ -2,6 +2,7 @@
 
 use super::backup::log_of;
 use super::check::report;
+use super::despite_closed_pipe;
 use super::place::failed;
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -51,7 +52,7 @@ impl Args {
                 return Ok(Outcome::Done);
             }
             let check = db.check()?;
-            report(&check, context.json)?;
+            despite_closed_pipe(report(&check, context.json))?;
             if !check.is_clean() && !self.damaged {
                 return Err(Failure::Damaged(path));
             }

@@ -1,6 +1,6 @@
 //! `check`: walks the whole pool.
 
-use super::{on_a_line, output, write_json};
+use super::{despite_closed_pipe, on_a_line, output, write_json};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, HumanCount};
@@ -26,7 +26,7 @@ impl Args {
         context.refuse_map()?;
         let db = context.to_read().open(context.pool())?;
         let check = db.check()?;
-        report(&check, context.json)?;
+        despite_closed_pipe(report(&check, context.json))?;
         Ok(match check.is_clean() {
             true => Outcome::Done,
             false => Outcome::Damaged,

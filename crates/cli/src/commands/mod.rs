@@ -119,6 +119,14 @@ fn write_json(out: &mut impl Write, report: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
+/// Takes a closed output pipe for success: the exit code still tells what the command has done.
+fn despite_closed_pipe(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
 /// Returns the standard output, buffered. Flush it: an error on drop would go unnoticed.
 fn output() -> BufWriter<StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())

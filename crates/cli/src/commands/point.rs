@@ -1,6 +1,6 @@
 //! `get`, `put`, `del`: one key at a time.
 
-use super::output;
+use super::{despite_closed_pipe, output, write_json};
 use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
 use crate::format::{json, tsv};
@@ -150,9 +150,7 @@ impl Del {
         db.close()?;
         if context.json {
             let mut out = output();
-            serde_json::to_writer(&mut out, &Removed { removed, absent }).map_err(io::Error::from)?;
-            writeln!(out)?;
-            out.flush()?;
+            despite_closed_pipe(write_json(&mut out, &Removed { removed, absent }))?;
         }
         Ok(if absent == 0 {
             Outcome::Done
