@@ -14,7 +14,7 @@
 //! Not here: further operations on keys (`edits`), iteration (`iter`), the thread that sweeps (`sweeper`), and the
 //! other modules of `expiry`.
 
-use crate::{Entry, Error, Map, Swept};
+use crate::{Durability, Entry, Error, Map, Swept};
 use index::{Action, Edit};
 use std::ops::Deref;
 use std::time::{Duration, SystemTime};
@@ -293,8 +293,8 @@ impl Expiring {
         Ok(action == Action::Remove)
     }
 
-    /// Visits the next keys after `cursor`, at most `limit` (at least one), and removes the expired ones. Holds its pin
-    /// only while it visits. If it has seen fewer than `limit` keys, it has reached the end of the map and resets
+    /// Visits the next keys after `cursor`, at most `limit` (at least one), and removes the expired ones by
+    /// [eventual](Durability::Eventual) writes. Holds its pin only while it visits. If it has seen fewer than `limit` keys, it has reached the end of the map and resets
     /// `cursor` to `None`, the beginning.
     ///
     /// # Errors
@@ -304,7 +304,10 @@ impl Expiring {
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
         let now = now();
         let past = |_: &[u8], value: &[u8]| read(value).is_some_and(|(end, _)| is_over(end, now));
-        self.map.sweep(cursor, limit, past, |key| self.expire(key, now))
+        // An expired entry is absent in any case, so the sweep does not wait until its removal is durable.
+        let eventual = self.with_durability(Durability::Eventual);
+        self.map
+            .sweep(cursor, limit, past, |key| eventual.expire(key, now))
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wollemi::{Action, Db, Durability, Edit, Error, IndexError, IndexKind, MAX_VALUE, Rebuilding};
+use wollemi::{Action, Db, Durability, Edit, Error, Expiring, IndexError, IndexKind, MAX_VALUE, Rebuilding};
 
 type Truth = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -491,6 +491,24 @@ fn a_turn_waits_once() -> Result<(), Error> {
     assert!(is_durable(&db));
     let left = place.cut().open()?;
     assert_eq!(left.map("m")?.count()?, 100);
+    Ok(())
+}
+
+/// A sweep of expired entries does not wait for a sync of each.
+#[test]
+fn a_sweep_waits_for_no_sync() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open_unhurried()?;
+    let map = Expiring::new(db.map("m")?);
+    let turn = db.turn();
+    for i in 0..100u32 {
+        map.upsert(i.to_be_bytes(), "value", Some(Duration::ZERO))?;
+    }
+    turn.end()?;
+    let syncs = |db: &Db| db.stats().map(|stats| stats.log.expect("a log").syncs);
+    let before = syncs(&db)?;
+    assert_eq!(map.sweep(&mut None, 1000)?.removed, 100);
+    assert_eq!(syncs(&db)?, before);
     Ok(())
 }
 
