@@ -248,7 +248,7 @@ impl View {
         ViewIter {
             view: self.clone(),
             ahead: ReadAhead::new(self.map.index.order(), lower, upper),
-            outgrown: false,
+            has_ended: false,
         }
     }
 
@@ -311,19 +311,23 @@ impl View {
 pub struct ViewIter {
     view: View,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
-    /// Whether it has reported that the snapshot is outgrown.
-    outgrown: bool,
+    /// Whether it has yielded an error or its last entry.
+    has_ended: bool,
 }
 
 impl ViewIter {
     fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
+        if self.has_ended {
+            return None;
+        }
         let view = &self.view;
         let entry = self.ahead.next(direction, |batch| view.fill(batch, direction));
-        match view.moment.images.is_whole() {
+        let entry = match view.moment.images.is_whole() {
             Ok(()) => entry.map(|entry| Ok(entry?)),
-            Err(_) if std::mem::replace(&mut self.outgrown, true) => None,
             Err(outgrown) => Some(Err(outgrown)),
-        }
+        };
+        self.has_ended = !matches!(entry, Some(Ok(_)));
+        entry
     }
 }
 

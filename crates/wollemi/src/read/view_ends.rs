@@ -37,8 +37,8 @@ impl View {
         self.iter().next_back().transpose()
     }
 
-    /// Returns the number of entries that the map had, by visiting each. [`is_empty`](View::is_empty) visits at most a
-    /// few.
+    /// Returns the number of entries that the map had, by visiting each. [`is_empty`](View::is_empty) visits one, and
+    /// the keys before it that were added since.
     ///
     /// # Errors
     ///

@@ -56,3 +56,19 @@ fn outgrown_views_say_so() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// An iterator over a view that has ended, or that has yielded an error, yields nothing more.
+#[test]
+fn what_has_ended_stays_ended() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    map.upsert("a", "1")?;
+    let view = db.snapshot_within(1)?.view(&map)?;
+    let (mut ended, mut failed) = (view.iter(), view.iter());
+    assert_eq!(ended.by_ref().filter(Result::is_ok).count(), 1);
+    map.upsert("a", "2")?;
+    assert!(ended.next().is_none());
+    assert!(matches!(failed.next(), Some(Err(Error::SnapshotOutgrown(_)))));
+    assert!(failed.next().is_none() && failed.next_back().is_none());
+    Ok(())
+}
