@@ -144,6 +144,7 @@ impl<M: Media> Store<M> {
         // the pool in between could make it fail.
         // SAFETY: no handle of the map is left, none can be made while the maps are locked, and its index has ended.
         let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
+        self.traffic.watches.end_of_map(name);
         Ok(removed.map(|removed| (removed, kind.tracer())))
     }
 }

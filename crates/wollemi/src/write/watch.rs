@@ -36,7 +36,8 @@ pub enum Event<K = Vec<u8>, V = Vec<u8>> {
 /// event per key. A watch buffers up to its capacity of undelivered events; beyond that it drops the oldest and yields
 /// [`Event::Missed`].
 ///
-/// As an iterator it waits for the next event, and ends when the last handle to the map's database is dropped.
+/// As an iterator it waits for the next event, and ends when the map, or the last handle to its database, is dropped. A
+/// dropped map's keys are no events.
 ///
 /// ```
 /// use wollemi::Event;
@@ -194,6 +195,12 @@ impl Queue {
         drop(waiting);
         self.more.notify_one();
     }
+
+    /// Lets the watch end after the events that it has.
+    fn end(&self) {
+        self.lock().ended = true;
+        self.more.notify_all();
+    }
 }
 
 /// All watches of a database.
@@ -213,6 +220,19 @@ impl Watches {
     fn remove(&self, queue: &Arc<Queue>) {
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         all.retain(|other| !Arc::ptr_eq(other, queue));
+        self.any.store(!all.is_empty(), Relaxed);
+    }
+
+    /// Ends the watches of a map that is dropped. The caller has closed the gate.
+    pub fn end_of_map(&self, map: &str) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|queue| {
+            let is_of_another = *queue.map != *map;
+            if !is_of_another {
+                queue.end();
+            }
+            is_of_another
+        });
         self.any.store(!all.is_empty(), Relaxed);
     }
 
@@ -247,8 +267,7 @@ impl Watches {
 impl Drop for Watches {
     fn drop(&mut self) {
         for queue in self.all.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            queue.lock().ended = true;
-            queue.more.notify_all();
+            queue.end();
         }
     }
 }

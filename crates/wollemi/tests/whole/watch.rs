@@ -83,3 +83,24 @@ fn a_watch_that_lags_is_told() -> Result<(), Error> {
     assert_eq!(watch.next_within(Duration::ZERO), None);
     Ok(())
 }
+
+/// A watch ends when its map is dropped, and does not see the next map of that name.
+#[test]
+fn a_watch_ends_with_its_map() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let other = db.map("other")?;
+    let (watch, mut of_other) = (map.watch("", 10)?, other.watch("", 10)?);
+    map.upsert("a", "1")?;
+    drop(map);
+    assert!(db.drop_map("m")?);
+    db.map("m")?.upsert("b", "2")?;
+    let changed = |key: &str, value: &str| Event::Changed {
+        key: key.into(),
+        value: Some(value.into()),
+    };
+    assert_eq!(watch.collect::<Vec<_>>(), [changed("a", "1")]);
+    other.upsert("c", "3")?;
+    assert_eq!(of_other.try_next(), Some(changed("c", "3")));
+    Ok(())
+}
