@@ -14,6 +14,7 @@ mod figures;
 mod huge;
 mod operation;
 mod pace;
+mod published;
 mod report;
 mod rounds;
 mod targets;
@@ -129,7 +130,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
     let verdicts = targets::verdicts(&all);
     let machine = Machine::detect();
     progress.clear();
-    report::print(args, &all, &verdicts, &machine)
+    report::print(args, &all, &published::beside(&all), &verdicts, &machine)
 }
 
 fn compare(

@@ -5,6 +5,7 @@ use super::figures::EngineSummary;
 use super::huge;
 use super::operation::Operation;
 use super::pace::RoundPace;
+use super::published::Published;
 use super::targets::Verdict;
 use super::{CompareArgs, Compared, Section};
 use crate::keys::KeyKind;
@@ -66,6 +67,12 @@ enum Record<'r> {
         keys: usize,
         bytes_per_key: f64,
     },
+    /// A published program, measured elsewhere, beside our index.
+    Published {
+        index: &'r str,
+        #[serde(flatten)]
+        published: &'r Published,
+    },
     /// A target, and whether it is met.
     Target(&'r Verdict),
     /// The conditions of the run.
@@ -92,6 +99,7 @@ fn most_memory(all: &[Compared]) -> HugePages {
 pub fn print(
     args: &CompareArgs,
     all: &[Compared],
+    published: &[Published],
     verdicts: &[Verdict],
     machine: &Machine,
 ) -> Result<(), Error> {
@@ -167,6 +175,12 @@ pub fn print(
                 bytes_per_key: bytes as f64 / keys as f64,
             });
         }
+    }
+    for published in published {
+        line(Record::Published {
+            index: args.index.name(),
+            published,
+        });
     }
     for verdict in verdicts {
         line(Record::Target(verdict));

@@ -99,14 +99,14 @@ pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::figures::tests::sample;
     use super::*;
     use crate::machine::HugePages;
     use crate::store::Space;
 
     /// Returns the results of ten keys of a kind that use this many bytes each in our index, with these throughputs.
-    fn compared(kind: KeyKind, bytes_per_key: u64, done: &[(Operation, &'static str, f64)]) -> Compared {
+    pub fn compared(kind: KeyKind, bytes_per_key: u64, done: &[(Operation, &'static str, f64)]) -> Compared {
         let mut compared = Compared {
             section: Section::Memory,
             kind,

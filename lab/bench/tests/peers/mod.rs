@@ -25,6 +25,8 @@ pub fn compare_answers_every_target() {
     let records = |name: &str| objects.iter().filter(|object| object["record"] == name).count();
     assert_eq!(records("space"), 5);
     assert_eq!(records("target"), 9);
+    // Inserts, gets and scans of seven programs for u64, of which two have no scans, and of four for str.
+    assert_eq!(records("published"), 7 * 3 - 2 + 4 * 3);
     assert_eq!(records("files"), 2 * (durable + 1));
     for files in objects.iter().filter(|object| object["record"] == "files") {
         assert!(
