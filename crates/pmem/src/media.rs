@@ -202,6 +202,14 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = domain;
     }
 
+    /// Reports that the first bytes of a pool's file are on its medium: the `len` bytes mapped at `start`, as they were
+    /// before the pool had them written there.
+    #[inline]
+    #[track_caller]
+    fn synced(&self, start: *const u8, len: usize) {
+        let _ = (start, len);
+    }
+
     /// Reports that a larger change has reached the step of this name, for media that record the steps of a run.
     #[inline(always)]
     fn comes_to(&self, step: &'static str) {

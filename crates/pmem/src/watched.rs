@@ -37,6 +37,8 @@ pub enum StepKind {
     WriteBackJoined(Purpose),
     /// Waits for the write-backs before it.
     Fence(Purpose),
+    /// Has written bytes of a pool's file to its medium.
+    Sync,
     /// Loads a word of the current generation only.
     LoadVolatile,
     /// Stores such a word.
@@ -309,6 +311,13 @@ unsafe impl<W: Observer, M: Media> Media for Watched<W, M> {
 
     fn stores_survive_in(&mut self, domain: PersistenceDomain) {
         self.inner.stores_survive_in(domain);
+    }
+
+    #[inline]
+    fn synced(&self, start: *const u8, len: usize) {
+        self.step(ObservedStep::of(StepKind::Sync, start, len), |inner| {
+            inner.synced(start, len);
+        });
     }
 
     #[inline]

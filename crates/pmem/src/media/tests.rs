@@ -48,6 +48,7 @@ impl Observer for CallRecorder {
             StepKind::Load
             | StepKind::Peek
             | StepKind::StoreNt
+            | StepKind::Sync
             | StepKind::LoadVolatile
             | StepKind::ExchangeVolatile => return,
         };

@@ -7,7 +7,7 @@
 mod addresses;
 
 use super::{ErrorKind, PoolLevel};
-use crate::platform;
+use crate::{Media, platform};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 use std::os::fd::BorrowedFd;
@@ -134,11 +134,15 @@ impl Mapping {
             && platform::gives_huge_pages()
     }
 
-    /// Waits until the first `len` bytes are on the file's medium.
-    pub(super) fn sync(&self, len: u64) -> Result<(), Errno> {
+    /// Waits until the first `len` bytes are on the file's medium, and reports that to the media.
+    #[track_caller]
+    pub(super) fn sync<M: Media>(&self, len: u64, media: &M) -> Result<(), ErrorKind> {
         let (start, len) = self.part(0, len);
         // SAFETY: the range is mapped by us, and writing it out changes no byte of it.
-        unsafe { rustix::mm::msync(start, len, MsyncFlags::SYNC) }
+        let written = unsafe { rustix::mm::msync(start, len, MsyncFlags::SYNC) };
+        written.map_err(|e| ErrorKind::io("writing to the medium", e))?;
+        media.synced(start.cast_const().cast(), len);
+        Ok(())
     }
 }
 

@@ -437,8 +437,8 @@ impl<M: Media> Pool<M> {
         let is_new = position.is_some() != self.log_position().is_some();
         self.header().set_log_position(position, &self.media);
         if is_new && self.writable_file().is_some() {
-            let synced = self.mapping.sync(HEADER as u64);
-            synced.map_err(|e| ErrorKind::io("writing to the medium", e).of(self.name()))?;
+            let synced = self.mapping.sync(HEADER as u64, &self.media);
+            synced.map_err(|kind| kind.of(self.name()))?;
         }
         Ok(())
     }
@@ -504,9 +504,8 @@ impl<M: Media> Pool<M> {
         if !self.lives_on() || std::mem::replace(&mut self.closed, true) || is_left {
             return Ok(());
         }
-        let failed = |e| ErrorKind::io("writing to the medium", e);
         if self.file.is_some() {
-            self.mapping.sync(self.len()).map_err(failed)?;
+            self.mapping.sync(self.len(), &self.media)?;
         }
         let state = State {
             clean: true,
@@ -514,7 +513,7 @@ impl<M: Media> Pool<M> {
         };
         self.header().set_state(state, &self.media);
         if self.file.is_some() {
-            self.mapping.sync(HEADER as u64).map_err(failed)?;
+            self.mapping.sync(HEADER as u64, &self.media)?;
         }
         Ok(())
     }

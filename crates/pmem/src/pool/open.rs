@@ -93,10 +93,7 @@ impl Opened {
         let level = file.map(&mapping, len, options.level)?;
         media.stores_survive_in(file.domain(level));
         let mut opened = Self::created(mapping, Some(file), options, len, level, false, media)?;
-        opened
-            .mapping
-            .sync(len)
-            .map_err(|e| ErrorKind::io("writing to the medium", e))?;
+        opened.mapping.sync(len, media)?;
         if let Some(file) = &mut opened.file {
             file.sync()?;
             file.rename(path)?;
@@ -243,9 +240,7 @@ impl Opened {
         });
         if writable && level > contents.state.level && last_shutdown != LastShutdown::Clean {
             // The stores of the process that left the pool unclosed are in the page cache, and perhaps nowhere else.
-            mapping
-                .sync(len)
-                .map_err(|e| ErrorKind::io("writing to the medium", e))?;
+            mapping.sync(len, media)?;
         }
         let state = contents.state.opened(last_shutdown, level)?;
         let opened = Opened {
@@ -268,8 +263,7 @@ impl Opened {
         }
         opened.header().set_opened(state, media);
         if writable {
-            let synced = opened.mapping.sync(HEADER as u64);
-            synced.map_err(|e| ErrorKind::io("writing to the medium", e))?;
+            opened.mapping.sync(HEADER as u64, media)?;
         }
         Ok(opened)
     }

@@ -6,6 +6,7 @@ mod full;
 mod memory;
 mod neighbours;
 mod openers;
+mod power_loss;
 
 use super::*;
 use crate::{PWord, Purpose, WriteBack, persist_scope};
@@ -29,13 +30,13 @@ fn offset(bytes: u64) -> Offset {
 }
 
 /// The object at `bytes` from the base.
-fn at<T: Persistent>(pool: &Pool, bytes: u64) -> Result<&T, Fault> {
+fn at<T: Persistent>(pool: &Pool<impl Media>, bytes: u64) -> Result<&T, Fault> {
     // SAFETY: the tests of pools make no drafts and store through words only.
     unsafe { pool.at(offset(bytes)) }
 }
 
 /// The word there, which must lie inside.
-fn word(pool: &Pool, bytes: u64) -> &PWord {
+fn word(pool: &Pool<impl Media>, bytes: u64) -> &PWord {
     at(pool, bytes).expect("backed")
 }
 

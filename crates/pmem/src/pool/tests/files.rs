@@ -68,7 +68,7 @@ fn crash(mut pool: Pool) {
     pool.closed = true;
 }
 
-fn put(pool: &Pool, at: u64, value: u64) {
+pub(super) fn put(pool: &Pool<impl Media>, at: u64, value: u64) {
     persist_scope(pool.media(), Purpose::Node, |batch| {
         word(pool, at).store(value, &batch);
         let _durable = batch.fence().durable();
