@@ -6,11 +6,11 @@
 //! before it has a name. A crash leaves the whole index or none; the next recovery finds the objects of an unfinished
 //! build unreachable.
 //!
-//! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already
-//! accepts further ones by ordinary writes only.
+//! Several threads can build one index, each from a part of the pairs ([`Parts`]); some builders read the parts one
+//! after the other. An index that has keys already accepts further ones by ordinary writes only.
 
 use crate::root::{forget_built, name_built};
-use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap};
+use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap, Order};
 use heap::Heap;
 use pmem::{Erased, Flushed, Link, Media, PersistBatch, Purpose, Tag, persist_scope};
 use std::any::Any;
@@ -150,6 +150,38 @@ impl<'p> Parts<'p> {
         }
     }
 
+    /// Passes the parts to `read` one after the other, in this thread. Without an order of keys their pairs may come in
+    /// any order.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `read`; [`Error::OutOfOrder`] if the parts do not ascend.
+    pub fn read_in_turn(
+        self,
+        order: Order,
+        mut read: impl FnMut(Reading<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let is_ordered = order.is_by_keys();
+        let starts: Vec<_> = self.others.iter().map(|part| part.from).collect();
+        if is_ordered && !starts.is_sorted_by(|a, b| a < b) {
+            return Err(Error::OutOfOrder);
+        }
+        let froms = std::iter::once(None).chain(starts.iter().copied().map(Some));
+        let untils = starts.iter().copied().map(Some).chain([None]);
+        let others = self.others.into_iter().map(|part| part.pairs as &mut dyn Pairs);
+        let all = std::iter::once(self.first).chain(others);
+        for (pairs, (from, until)) in all.zip(froms.zip(untils)) {
+            read(Reading {
+                is_ordered,
+                from,
+                until,
+                pairs,
+                last: None,
+            })?;
+        }
+        Ok(())
+    }
+
     /// Whether one thread reads all pairs.
     pub fn is_one(&self) -> bool {
         self.others.is_empty()
@@ -163,6 +195,7 @@ impl<'p> Parts<'p> {
     /// Errors of `read`.
     pub fn read_here<T>(self, read: impl FnOnce(Reading<'_>) -> T) -> T {
         read(Reading {
+            is_ordered: true,
             from: None,
             until: None,
             pairs: self.first,
@@ -193,6 +226,7 @@ impl<'p> Parts<'p> {
             let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
             *work = match std::mem::replace(&mut *work, Work::Begun) {
                 Work::Left(part, until) => Work::Done(read(Reading {
+                    is_ordered: true,
                     from: Some(part.from),
                     until,
                     pairs: part.pairs,
@@ -209,6 +243,7 @@ impl<'p> Parts<'p> {
                 let _ = thread.spawn_scoped(scope, || run(work));
             }
             let first = read(Reading {
+                is_ordered: true,
                 from: None,
                 until: starts.first().copied(),
                 pairs: self.first,
@@ -250,18 +285,17 @@ pub trait Bulk: OnHeap {
     ///
     /// Durable when it returns. A radix tree costs one write-back per line written and one fence per part, besides
     /// those of the root and its name and of new pages. Waits for recovery if only that can make room, so the caller
-    /// must hold no guard.
+    /// must hold no guard. The pairs of an index without an order of keys may come in any order.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfOrder`] if keys do not ascend, or leave their part; [`Error::KeyTooLong`] and
+    /// [`Error::OutOfOrder`] if keys do not ascend, are not unique, or leave their part; [`Error::KeyTooLong`] and
     /// [`Error::ValueTooLong`]; errors of a source; [`Error::Heap`] if the name is taken or invalid, or the pool is
     /// full. Nothing that was built remains then.
     fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
 }
 
-/// Builds an index that has no builder of its own, by ordinary writes to an unnamed one, in this thread. The pairs of
-/// an index without an order of keys may come in any order.
+/// Builds an index that has no builder of its own, by ordinary writes to an unnamed one, in this thread.
 ///
 /// # Errors
 ///
@@ -301,24 +335,20 @@ pub unsafe fn build_by_writes<'h, I: OnHeap>(
     }
 }
 
-/// Puts all pairs, which must ascend if the index has an order of keys.
+/// Puts all pairs.
 fn write_all<I: OnHeap>(index: &I, parts: Parts<'_>) -> Result<(), Error> {
-    let mut last: Option<Vec<u8>> = None;
-    parts.each(|(key, value)| {
-        if I::ORDER.is_by_keys() {
-            if last.as_deref().is_some_and(|last| last >= key) {
-                return Err(Error::OutOfOrder);
-            }
-            let last = last.get_or_insert_default();
-            last.clear();
-            last.extend_from_slice(key);
+    parts.read_in_turn(I::ORDER, |mut pairs| {
+        while let Some((key, value)) = pairs.next()? {
+            index.upsert(key, value)?;
         }
-        index.upsert(key, value)
+        Ok(())
     })
 }
 
 /// A part being read: checks that its pairs are in order, within bounds, and not too long.
 pub struct Reading<'p> {
+    /// Whether order and bounds are checked.
+    is_ordered: bool,
     from: Option<&'p [u8]>,
     until: Option<&'p [u8]>,
     pairs: &'p mut dyn Pairs,
@@ -366,6 +396,9 @@ impl<'p> Reading<'p> {
         }
         if value.len() > MAX_VALUE {
             return Err(Error::ValueTooLong(value.len()));
+        }
+        if !self.is_ordered {
+            return Ok(Some((key, value)));
         }
         let ascends = match &self.last {
             Some(last) => &last[..] < key,
