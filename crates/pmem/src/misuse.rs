@@ -194,6 +194,27 @@ misuse! {
 }
 
 misuse! {
+    /// A draft links ahead only to what its own batch will make durable.
+    link_ahead_to_another_batch ",E0521" {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |_other| {
+                let child = toy.draft(1, &one);
+                let mut parent = toy.draft(2, &one);
+                parent.link_ahead(|node| &mut node.child, &child, Tag::default());
+            });
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |other| {
+                let child = toy.draft(1, &other);
+                let mut parent = toy.draft(2, &one);
+                parent.link_ahead(|node| &mut node.child, &child, Tag::default());
+            });
+        });"
+    }
+}
+
+misuse! {
     /// A batch accepts nothing after its fence.
     flush_after_the_fence ",E0382" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {

@@ -113,6 +113,19 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         *slot(self).0.get_mut() = link.bits();
     }
 
+    /// Sets a slot of the object to an object that is still a draft of the same batch, for lists that are written from
+    /// the first object to the last. The slot does not own it: before anything leads to this object, the caller
+    /// flushes the other one and has it [adopted](Draft::adopt) or publishes it, too.
+    #[inline]
+    pub fn link_ahead<C: Persistent>(
+        &mut self,
+        slot: impl FnOnce(&mut T) -> &mut PSlot,
+        to: &Draft<'e, 'h, C>,
+        tag: Tag,
+    ) {
+        *slot(self).0.get_mut() = to.chunk.offset.get() | tag.get();
+    }
+
     /// Sets a slot of the object to an object flushed in the same batch; the two become reachable together. (If the
     /// draft is dropped, the chunks of its children are lost until the recovery after the next opening, so adopt when
     /// nothing can fail any more.)

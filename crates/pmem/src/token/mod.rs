@@ -9,13 +9,14 @@
 //! ```
 //!
 //! `'e` is an invariant brand that [`persist_scope`] makes anew for each batch, so that no token of one batch passes
-//! for another's. A draft may link to objects flushed in its own batch, to persisted ones and to reachable ones. A
-//! drafted, flushed or persisted object that is dropped unpublished gives its chunk back.
+//! for another's. A draft may link to objects drafted or flushed in its own batch, to persisted ones and to reachable
+//! ones. A drafted, flushed or persisted object that is dropped unpublished gives its chunk back.
 //!
 //! `misuse.rs` lists uses that do not compile. These types do not prove: the order of two publications, that no
 //! reader acts on a link that is not yet durable (the publication policy ensures that), the assumptions of recovery,
-//! and that a draft's own slots stay its own (a link read out of a draft, or a slot swapped from a draft of one batch
-//! into that of another, may lead to an object that is not durable yet).
+//! that a draft to which another one links ahead is flushed, too, and that a draft's own slots stay its own (a link
+//! read out of a draft, or a slot swapped from a draft of one batch into that of another, may lead to an object that is
+//! not durable yet).
 
 mod batch;
 mod commit;

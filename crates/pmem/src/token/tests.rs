@@ -159,6 +159,36 @@ fn what_is_dropped_is_given_back() {
     assert_eq!(key(&toy, parent.sibling.load(toy.media())), 6);
 }
 
+/// A list is written from its first object to its last: a link ahead leads to its object, which still belongs to its
+/// own token.
+#[test]
+fn a_link_ahead_does_not_own() {
+    let toy = Toy::new();
+    let (counts, (first, second)) = cost(&toy, |media| {
+        persist_scope(media, Purpose::Node, |batch| {
+            let mut first = toy.draft(1, &batch);
+            let mut second = toy.draft(2, &batch);
+            first.link_ahead(|node| &mut node.sibling, &second, Tag::new(3 << 48));
+            let first = first.flush(&batch);
+            second.key = PWord::new(3);
+            let second = second.flush(&batch);
+            let fenced = batch.fence();
+            (first.persisted(&fenced), second.persisted(&fenced))
+        })
+    });
+    assert_eq!((counts.node.write_backs, counts.node.fences), (2, 1));
+    let sibling = toy.at::<Node>(first.offset()).sibling.load(toy.media());
+    assert_eq!(
+        (sibling.offset(), sibling.tag()),
+        (Some(second.offset()), Tag::new(3 << 48))
+    );
+    assert_eq!((key(&toy, sibling), given_back(&toy)), (3, 0));
+    drop(first);
+    assert_eq!(given_back(&toy), 1);
+    drop(second);
+    assert_eq!(given_back(&toy), 2);
+}
+
 /// A panic during an operation gives back its drafts.
 #[test]
 fn a_panic_gives_drafts_back() {
