@@ -16,6 +16,7 @@
 //! that moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value changes in
 //! place only while the word is marked, and a thread that finds the mark persists the line.
 
+use super::build::Placed;
 use super::{damaged, hash, tag};
 use heap::Access;
 use index::Value;
@@ -50,10 +51,10 @@ pub(super) struct State(Link);
 
 impl State {
     /// The state of a new bucket with these pairs. Its version is 0, since no reader has seen the bucket before.
-    pub(super) fn of(pairs: &[Filling]) -> State {
+    pub(super) fn of(pairs: &[Placed]) -> State {
         let empty = State(Link::NULL);
         let filled = pairs.iter().enumerate();
-        let filled = filled.fold(empty, |state, (slot, pair)| state.filled(slot, pair));
+        let filled = filled.fold(empty, |state, (slot, (_, pair))| state.filled(slot, pair));
         filled.with(filled.bits() & !(LAST_VERSION << VERSION))
     }
 
@@ -209,10 +210,10 @@ impl Filling {
         })
     }
 
-    /// The pair of a key in a record.
-    pub(super) fn in_record(key: &Wanted<'_>, record: Link) -> Filling {
+    /// The pair of a key with this hash in a record.
+    pub(super) fn in_record(hash: u64, record: Link) -> Filling {
         Filling {
-            key: key.hash,
+            key: hash,
             value: Stored::Record(record),
         }
     }
@@ -251,8 +252,8 @@ impl Filling {
 impl Bucket {
     /// An overflow bucket with these pairs, at most [`SLOTS`], for a draft; the caller sets its word to its
     /// [`State::of`].
-    pub(super) fn holding(pairs: &[Filling]) -> Bucket {
-        let pair = |slot: usize| pairs.get(slot);
+    pub(super) fn holding(pairs: &[Placed]) -> Bucket {
+        let pair = |slot: usize| pairs.get(slot).map(|(_, pair)| pair);
         Bucket {
             lock: GenerationLock::new(0),
             word: PSlot::null(),
@@ -394,11 +395,11 @@ impl Bucket {
     }
 }
 
-/// A new home bucket, in words: its lock belongs to no generation.
-pub(super) fn words(pairs: &[Filling], next: Link) -> [u64; 2 + 2 * SLOTS] {
+/// A new home bucket with these pairs, in words: its lock belongs to no generation.
+pub(super) fn words(pairs: &[Placed]) -> [u64; 2 + 2 * SLOTS] {
     let mut words = [0; 2 + 2 * SLOTS];
-    words[1] = State::of(pairs).followed_by(next).bits();
-    for (slot, pair) in pairs.iter().enumerate() {
+    words[1] = State::of(pairs).bits();
+    for (slot, (_, pair)) in pairs.iter().enumerate() {
         words[2 + slot] = pair.key;
         words[2 + SLOTS + slot] = pair.value.bits();
     }

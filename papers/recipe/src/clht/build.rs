@@ -1,127 +1,125 @@
-//! New tables and overflow buckets.
+//! New tables and directories, each made durable by one fence.
 
 use super::bucket::{Bucket, Filling, SLOTS, State, words};
 use super::directory::{self, FANOUT, Head};
-use super::locate::below;
+use super::locate::{BITS, below};
 use super::segment::{Size, hint, home};
-use super::{Clht, tag};
 use heap::{Access, Error};
-use index::Guard;
-use pmem::{Link, Media, Offset, Persisted, Purpose, persist_scope};
+use pmem::{Draft, Flushed, Link, Media, PersistBatch, Persisted, Purpose, Tag, VWord, persist_scope};
 
-/// A pair, and the bits of its hash that directories have not consumed.
+/// A pair, and its key's hash, or the bits of the hash that directories have not consumed.
 pub(super) type Placed = (u64, Filling);
 
-/// Pairs of one bucket, by number.
-type Buckets = Vec<Vec<Filling>>;
+/// The place of the word in a bucket.
+const WORD: usize = std::mem::offset_of!(Bucket, word);
 
-/// Objects built for a table or a directory that is not published yet.
-#[derive(Default)]
-pub(super) struct Loose(Vec<(Offset, usize)>);
+/// A table, and its overflow buckets, which do not hang from it yet: if it is dropped, it gives all of them back.
+struct Table<'e, 'h> {
+    draft: Draft<'e, 'h, Head>,
+    /// The number of the home bucket, the bucket, and the bits beside the link in its word.
+    overflow: Vec<(usize, Draft<'e, 'h, Bucket>, Tag)>,
+}
 
-impl Loose {
-    /// Gives them back if the whole could not be built.
-    pub(super) fn give_back<M: Media>(self, heap: &Access<M>, guard: &Guard) {
-        for (offset, len) in self.0 {
-            // SAFETY: a writer has built it for a table that was not published, so nothing reachable has ever led to
-            // it.
-            unsafe { heap.retire(guard, offset, len) };
+impl<'e, 'h> Table<'e, 'h> {
+    /// Drafts a table for pairs in the order of their hashes, of which directories have consumed the first `used` bits.
+    fn draft<M: Media>(
+        heap: &'h Access<M>,
+        batch: &PersistBatch<'e, 'h, M>,
+        size: Size,
+        (pairs, used): (&[Placed], u32),
+    ) -> Result<Self, Error> {
+        let buckets = size.buckets();
+        let mut draft = heap.draft(Head::new(buckets as u64, 0), size.tail(), batch)?;
+        let mut overflow = Vec::new();
+        let mut left = pairs;
+        let (tail, _) = draft.tail_mut().as_chunks_mut::<8>();
+        for (number, line) in tail.chunks_mut(2 + 2 * SLOTS).enumerate() {
+            let is_here = |(hash, _): &&Placed| home(hash << used, buckets) == number;
+            let (pairs, others) = left.split_at(left.iter().take_while(is_here).count());
+            left = others;
+            let (first, more) = pairs.split_at(pairs.len().min(SLOTS));
+            for (bytes, word) in line.iter_mut().zip(words(first)) {
+                *bytes = word.to_le_bytes();
+            }
+            for pairs in more.chunks(SLOTS) {
+                let bucket = heap.draft(Bucket::holding(pairs), 0, batch)?;
+                overflow.push((number, bucket, State::of(pairs).tag()));
+            }
         }
+        draft.hint = VWord::new(hint(overflow.len() as u32, heap));
+        Ok(Table { draft, overflow })
+    }
+
+    /// Links the overflow buckets, and completes the table.
+    fn flush<M: Media>(mut self, batch: &PersistBatch<'e, 'h, M>) -> Flushed<'e, 'h, Head> {
+        let mut next: Option<(usize, Flushed<'e, 'h, Bucket>)> = None;
+        for (number, mut bucket, tag) in self.overflow.into_iter().rev() {
+            match next.take() {
+                Some((other, follows)) if other == number => {
+                    bucket.adopt(|bucket| &mut bucket.word, follows, tag)
+                }
+                first => {
+                    hang(&mut self.draft, first);
+                    bucket.link(|bucket| &mut bucket.word, Link::NULL.with_tag(tag));
+                }
+            }
+            next = Some((number, bucket.flush(batch)));
+        }
+        hang(&mut self.draft, next);
+        self.draft.flush(batch)
     }
 }
 
-impl<M: Media> Clht<M> {
-    /// Builds a table of this size with these pairs, and makes it durable. Costs its lines, those of its overflow
-    /// buckets, and 1 fence; 2 if there are overflow buckets.
-    pub(super) fn build_segment(
-        &self,
-        size: Size,
-        pairs: &[Placed],
-        loose: &mut Loose,
-    ) -> Result<Persisted<'_, Head>, Error> {
-        let mut buckets: Buckets = vec![Vec::new(); size.buckets()];
-        for (rest, pair) in pairs {
-            buckets[home(*rest, size.buckets())].push(*pair);
-        }
-        let before = loose.0.len();
-        let overflow = self.build_overflow(&buckets, loose)?;
-        let hint = hint((loose.0.len() - before) as u32, &self.heap);
-        persist_scope(self.heap.media(), Purpose::Node, |batch| {
-            let head = Head::new(size.buckets() as u64, hint);
-            let mut draft = self.heap.draft(head, size.tail(), &batch)?;
-            let (tail, _) = draft.tail_mut().as_chunks_mut::<8>();
-            let lines = tail.chunks_mut(2 + 2 * SLOTS);
-            for ((line, pairs), next) in lines.zip(&buckets).zip(overflow) {
-                let home = &pairs[..pairs.len().min(SLOTS)];
-                for (bytes, word) in line.iter_mut().zip(words(home, next)) {
-                    *bytes = word.to_le_bytes();
-                }
-            }
-            let flushed = draft.flush(&batch);
-            Ok(flushed.persisted(&batch.fence()))
-        })
-    }
+/// Links a home bucket to its first overflow bucket.
+fn hang<'e, 'h>(table: &mut Draft<'e, 'h, Head>, first: Option<(usize, Flushed<'e, 'h, Bucket>)>) {
+    let Some((number, bucket)) = first else { return };
+    let at = number * size_of::<Bucket>() + WORD;
+    let (words, _) = table.tail_mut().as_chunks::<8>();
+    let tag = Tag::new(u64::from_le_bytes(words[at / 8]));
+    table.adopt_in_tail(at, bucket, tag);
+}
 
-    /// Builds a directory, with a table for each slot that has pairs among these, and makes all of it durable. Costs
-    /// the lines of all objects, and a fence for each; one more for each table with overflow buckets.
-    pub(super) fn build_directory(
-        &self,
-        pairs: &[Placed],
-        loose: &mut Loose,
-    ) -> Result<Persisted<'_, Head>, Error> {
-        let mut parts: Vec<Vec<Placed>> = vec![Vec::new(); FANOUT];
-        for (rest, pair) in pairs {
-            let (at, rest) = below(*rest);
-            parts[at].push((rest, *pair));
-        }
-        let mut links = [Link::NULL; FANOUT];
-        for (at, pairs) in parts.iter().enumerate().filter(|(_, pairs)| !pairs.is_empty()) {
-            let size = Size::for_keys(at, pairs.len());
-            let table = self.build_segment(size, pairs, loose)?;
-            loose.0.push((table.offset(), size.extent()));
-            links[at] = table.into_link(size.tag());
-        }
-        persist_scope(self.heap.media(), Purpose::Node, |batch| {
-            let flushed = directory::draft(&self.heap, FANOUT, links, &batch)?;
-            Ok(flushed.persisted(&batch.fence()))
-        })
-    }
+/// Builds a table of this size with these pairs, in the order of their hashes, of which directories have consumed the
+/// first `used` bits. Costs its lines and those of its overflow buckets, and 1 fence.
+pub(super) fn table<'h, M: Media>(
+    heap: &'h Access<M>,
+    size: Size,
+    pairs: (&[Placed], u32),
+) -> Result<Persisted<'h, Head>, Error> {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let table = Table::draft(heap, &batch, size, pairs)?.flush(&batch);
+        Ok(table.persisted(&batch.fence()))
+    })
+}
 
-    /// Builds the overflow buckets of these buckets and makes them durable; returns a link to the first of each.
-    fn build_overflow(&self, buckets: &Buckets, loose: &mut Loose) -> Result<Vec<Link>, Error> {
-        let mut links = vec![Link::NULL; buckets.len()];
-        if buckets.iter().all(|pairs| pairs.len() <= SLOTS) {
-            return Ok(links);
+/// The pairs for each slot of a directory, among pairs in the order of their hashes.
+pub(super) fn slots(pairs: &[Placed], used: u32) -> impl Iterator<Item = (usize, &[Placed])> {
+    let mut left = pairs;
+    (0..FANOUT).map(move |slot| {
+        let end = left.partition_point(|(hash, _)| below(hash << used).0 <= slot);
+        let (pairs, others) = left.split_at(end);
+        left = others;
+        (slot, pairs)
+    })
+}
+
+/// Builds a directory, with a table for each slot that has pairs among these. Costs the lines of all objects, and 1
+/// fence.
+pub(super) fn directory<'h, M: Media>(
+    heap: &'h Access<M>,
+    (pairs, used): (&[Placed], u32),
+) -> Result<Persisted<'h, Head>, Error> {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let mut draft = directory::draft(heap, &[Link::NULL; FANOUT], &batch)?;
+        let mut tables = Vec::with_capacity(FANOUT);
+        for (slot, pairs) in slots(pairs, used).filter(|(_, pairs)| !pairs.is_empty()) {
+            let size = Size::for_keys(slot, pairs.len());
+            let table = Table::draft(heap, &batch, size, (pairs, used + BITS))?;
+            tables.push((slot, size.tag(), table));
         }
-        persist_scope(self.heap.media(), Purpose::Node, |batch| {
-            let mut chains = Vec::new();
-            for (i, pairs) in buckets
-                .iter()
-                .enumerate()
-                .filter(|(_, pairs)| pairs.len() > SLOTS)
-            {
-                let mut next = None;
-                for pairs in pairs[SLOTS..].chunks(SLOTS) {
-                    let mut draft = self.heap.draft(Bucket::holding(pairs), 0, &batch)?;
-                    let tag = State::of(pairs).tag();
-                    match next.take() {
-                        Some((offset, next)) => {
-                            draft.adopt(|bucket| &mut bucket.word, next, tag);
-                            loose.0.push((offset, size_of::<Bucket>()));
-                        }
-                        None => draft.link(|bucket| &mut bucket.word, Link::NULL.with_tag(tag)),
-                    }
-                    next = Some((draft.offset(), draft.flush(&batch)));
-                }
-                chains.extend(next.map(|(_, first)| (i, first)));
-            }
-            let fenced = batch.fence();
-            for (i, first) in chains {
-                let first = first.persisted(&fenced);
-                loose.0.push((first.offset(), size_of::<Bucket>()));
-                links[i] = first.into_link(tag::BUCKET);
-            }
-            Ok(links)
-        })
-    }
+        for (slot, tag, table) in tables {
+            draft.adopt_in_tail(slot * size_of::<Link>(), table.flush(&batch), tag);
+        }
+        Ok(draft.flush(&batch).persisted(&batch.fence()))
+    })
 }

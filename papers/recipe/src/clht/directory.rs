@@ -13,7 +13,7 @@
 use super::{damaged, tag};
 use heap::{Access, Error, Heap};
 use pmem::{
-    Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord,
+    Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord,
     PersistBatch, Tag, VWord, persistent,
 };
 
@@ -110,16 +110,15 @@ pub(super) fn slot<M: Media>(heap: &Access<M>, link: Link, at: usize) -> Result<
 /// Drafts a directory whose slots hold these links; the root has the one slot.
 pub(super) fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
-    slots: usize,
-    links: impl IntoIterator<Item = Link>,
+    links: &[Link],
     batch: &PersistBatch<'e, 'h, M>,
-) -> Result<Flushed<'e, 'h, Head>, Error> {
-    let mut draft = heap.draft(Head::new(0, 0), slots * size_of::<PSlot>(), batch)?;
+) -> Result<Draft<'e, 'h, Head>, Error> {
+    let mut draft = heap.draft(Head::new(0, 0), size_of_val(links), batch)?;
     let (tail, _) = draft.tail_mut().as_chunks_mut::<8>();
     for (bytes, link) in tail.iter_mut().zip(links) {
         *bytes = link.bits().to_le_bytes();
     }
-    Ok(draft.flush(batch))
+    Ok(draft)
 }
 
 /// Drafts the root of an empty index.
@@ -127,5 +126,6 @@ pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-    Ok((draft(heap, 1, [Link::NULL], batch)?.erased(), tag::ROOT))
+    let root = draft(heap, &[Link::NULL], batch)?.flush(batch);
+    Ok((root.erased(), tag::ROOT))
 }

@@ -20,7 +20,8 @@ pub(super) struct Place<'g> {
     pub(super) above: Option<(DirectoryRef<'g>, usize)>,
 }
 
-const BITS: u32 = FANOUT.trailing_zeros();
+/// Number of bits of a hash that a directory consumes.
+pub(super) const BITS: u32 = FANOUT.trailing_zeros();
 
 /// The slot of a directory for the remaining bits of a hash, and the bits that remain below.
 #[inline]

@@ -14,7 +14,7 @@
 //! | collapse | a directory whose slots are all null | a null slot |
 
 use super::bucket::Bucket;
-use super::build::{Loose, Placed};
+use super::build::{self, Placed};
 use super::directory::{self, DEEPEST, FANOUT};
 use super::locate::Place;
 use super::read::Chain;
@@ -181,7 +181,7 @@ impl<M: Media> Clht<M> {
     fn replace_table(
         &self,
         place: &Place<'_>,
-        closed: Closed<'_, M>,
+        mut closed: Closed<'_, M>,
         size: Option<Size>,
         guard: &Guard,
     ) -> Result<(), Error> {
@@ -193,17 +193,10 @@ impl<M: Media> Clht<M> {
         if slot.load(media) != place.link {
             return Ok(());
         }
-        let mut loose = Loose::default();
+        closed.pairs.sort_unstable_by_key(|(rest, _)| *rest);
         let built = match size {
-            Some(size) => self.build_segment(size, &closed.pairs, &mut loose),
-            None => self.build_directory(&closed.pairs, &mut loose),
-        };
-        let built = match built {
-            Ok(built) => built,
-            Err(error) => {
-                loose.give_back(&self.heap, guard);
-                return Err(error);
-            }
+            Some(size) => build::table(&self.heap, size, (&closed.pairs, 0))?,
+            None => build::directory(&self.heap, (&closed.pairs, 0))?,
         };
         media.comes_to(match size {
             None => "clht: directory",

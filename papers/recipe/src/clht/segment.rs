@@ -50,15 +50,21 @@ impl Size {
         lines > 1 && lines <= LARGEST / LINE && (odd == 1 || odd == 3)
     }
 
-    /// The smallest table that holds this many keys without many overflow buckets.
+    /// The smallest table with room for this many keys; the largest if none has.
     pub(super) fn for_keys(slot: usize, keys: usize) -> Size {
         let mut size = Size::least(slot);
-        while keys > 3 * size.buckets()
+        while !size.has_room(keys)
             && let Some(larger) = size.larger()
         {
             size = larger;
         }
         size
+    }
+
+    /// Whether a table of this many keys is far from growing: with 5.2 keys a bucket it has as many overflow buckets as
+    /// buckets.
+    pub(super) fn has_room(self, keys: usize) -> bool {
+        keys <= 4 * self.buckets()
     }
 
     /// The next larger size; `None` if a directory comes instead.
@@ -76,11 +82,6 @@ impl Size {
     /// Number of buckets, after the head.
     pub(super) fn buckets(self) -> usize {
         self.bytes / LINE - 1
-    }
-
-    /// All bytes.
-    pub(super) fn extent(self) -> usize {
-        self.bytes
     }
 
     /// Bytes after the head.

@@ -5,8 +5,7 @@
 //! leaves a chain that works.
 
 use super::bucket::{Bucket, Filling, State, Wanted};
-use super::build::Loose;
-use super::directory::Head;
+use super::build;
 use super::locate::Place;
 use super::read::Chain;
 use super::segment::{SegmentRef, Size, home};
@@ -14,7 +13,7 @@ use super::{Clht, tag};
 use heap::Error;
 use index::codec;
 use index::{Action, Edit, Guard};
-use pmem::{Fault, Link, LinkAndPersist, Locked, Media, Persisted, Purpose, persist_scope};
+use pmem::{Fault, Link, LinkAndPersist, Locked, Media, Purpose, persist_scope};
 
 /// The work that remains after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +121,7 @@ impl<M: Media> Clht<M> {
         media.comes_to("clht: first table");
         let pair = self.store(key, edit.value())?;
         let size = Size::least(place.at);
-        let table: Result<Persisted<'_, Head>, Error> =
-            self.build_segment(size, &[(place.rest, pair)], &mut Loose::default());
+        let table = build::table(&self.heap, size, (&[(place.rest, pair)], 0));
         let table = self.or_give_back(table, &pair, guard)?;
         let _durable = slot
             .publish::<LinkAndPersist, M, _>(media, table, size.tag())
@@ -238,7 +236,7 @@ impl<M: Media> Clht<M> {
             None => persist_scope(self.heap.media(), Purpose::Node, |batch| {
                 let record = codec::draft(&self.heap, key.bytes, value, &batch)?;
                 let record = record.persisted(&batch.fence()).into_link(tag::RECORD);
-                Ok(Filling::in_record(key, record))
+                Ok(Filling::in_record(key.hash, record))
             }),
         }
     }
@@ -286,9 +284,10 @@ impl<M: Media> Clht<M> {
     fn add_bucket(&self, bucket: &Bucket, state: State, pair: &Filling) -> Result<(), Error> {
         let media = self.heap.media();
         media.comes_to("clht: overflow bucket");
-        let tag = State::of(&[*pair]).tag();
+        let pairs = [(pair.hash(), *pair)];
+        let tag = State::of(&pairs).tag();
         let new = persist_scope(media, Purpose::Node, |batch| {
-            let mut draft = self.heap.draft(Bucket::holding(&[*pair]), 0, &batch)?;
+            let mut draft = self.heap.draft(Bucket::holding(&pairs), 0, &batch)?;
             draft.link(|bucket| &mut bucket.word, state.next().with_tag(tag));
             Ok::<_, Error>(draft.flush(&batch).persisted(&batch.fence()))
         })?;
