@@ -40,8 +40,10 @@
 //! | `locate`, `repair` | the place of a write; repair after a crash |
 //! | `write`, `insert`, `layer` | edits; entries; further layers |
 //! | `split`, `shrink`, `tidy` | nodes that come and go |
+//! | `bulk` | an index built from sorted pairs |
 //! | `trace`, `check` | live objects; faults |
 
+mod bulk;
 mod check;
 mod insert;
 mod layer;
@@ -61,7 +63,7 @@ mod write;
 
 use art::damaged;
 use heap::{Access, Error, Heap, Trace};
-use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use locate::{HeldNodes, Writer};
 use node::Node;
 use pmem::{
@@ -98,6 +100,16 @@ impl<M: Media> Clone for Masstree<M> {
     }
 }
 
+impl Root {
+    /// For a draft.
+    fn new(generation: u32) -> Root {
+        Root {
+            lock: GenerationLock::new(generation),
+            top: PSlot::null(),
+        }
+    }
+}
+
 /// The root's object.
 fn root_at<M: Media>(heap: &Access<M>, root: Link) -> Result<&Root, Fault> {
     match (root.offset(), root.tag() == link::ROOT) {
@@ -111,11 +123,7 @@ fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &PersistBatch<'e, 'h, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-    let root = Root {
-        lock: GenerationLock::new(heap.generation()),
-        top: PSlot::null(),
-    };
-    let mut root = heap.draft(root, 0, batch)?;
+    let mut root = heap.draft(Root::new(heap.generation()), 0, batch)?;
     let border = heap.draft(Node::new(heap.generation(), 0, node::WHOLE), 0, batch)?;
     let used = border.used();
     root.adopt(
@@ -217,14 +225,5 @@ impl<M: Media> OnHeap for Masstree<M> {
 
     fn find_faults(&self) -> Faults {
         self.check_structure()
-    }
-}
-
-impl<M: Media> Bulk for Masstree<M> {
-    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        let access = Self::access_of(heap).clone();
-        let at = |root| Masstree { heap: access, root };
-        // SAFETY: it is the root of an empty index of this kind, and its handle.
-        unsafe { build_by_writes(heap, name, parts, |batch| draft_root(heap, batch), at) }
     }
 }

@@ -48,7 +48,7 @@ const ONES: u64 = 0x1_1111_1111_1111;
 
 persistent! {
     /// A slice and its word.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub(super) struct NodeEntry [size: 16] {
         pub(super) slice: PWord,
         pub(super) word: PEither,
@@ -80,6 +80,16 @@ pub(super) enum Held {
     Value(u64),
     /// A link to a leaf, or to a node: of a further layer in a border, a child elsewhere.
     Link(Link),
+}
+
+impl Held {
+    /// The kind of an entry of this slice with these contents.
+    pub(super) fn kind(self, slice: Slice) -> u8 {
+        match self {
+            Held::Value(_) => slice.len,
+            Held::Link(_) => LINK,
+        }
+    }
 }
 
 /// The result of a search for a slice in a node.
@@ -120,23 +130,20 @@ impl Node {
         }
     }
 
-    /// Appends an entry to a draft.
-    pub(super) fn push(&mut self, slice: Slice, held: Held) {
+    /// Appends an entry to a draft; returns its number.
+    pub(super) fn push(&mut self, slice: Slice, held: Held) -> usize {
         let word = match held {
             Held::Value(value) => PEither::value(value),
             Held::Link(link) => PEither::link(link),
         };
-        let kind = match held {
-            Held::Value(_) => slice.len,
-            Held::Link(_) => LINK,
-        };
         let at = self.push_word(slice.bytes, word);
-        self.kinds = PWord::new(with_kind(self.kinds.private(), at, kind));
+        self.kinds = PWord::new(with_kind(self.kinds.private(), at, held.kind(slice)));
+        at
     }
 
-    /// Appends a child to a draft of an inner node, whose kinds are not used.
-    pub(super) fn push_child(&mut self, low: u64, child: Link) {
-        self.push_word(low, PEither::link(child));
+    /// Appends a child to a draft of an inner node, whose kinds are not used; returns the entry's number.
+    pub(super) fn push_child(&mut self, low: u64, child: Link) -> usize {
+        self.push_word(low, PEither::link(child))
     }
 
     fn push_word(&mut self, slice: u64, word: PEither) -> usize {
@@ -150,10 +157,28 @@ impl Node {
         at
     }
 
+    /// Number of entries of a draft.
+    pub(super) fn len(&self) -> usize {
+        Order::from_word(self.order.private()).len()
+    }
+
+    /// Moves the entries of slices from these bytes on from one draft to another one (I4).
+    pub(super) fn move_from(&mut self, bytes: u64, to: &mut Node) {
+        let order = Order::from_word(self.order.private());
+        let is_below = |at: &usize| self.entries[*at].slice.private() < bytes;
+        let left = (0..order.len()).take_while(is_below).count();
+        for at in left..order.len() {
+            let NodeEntry { slice, word } = std::mem::take(&mut self.entries[at]);
+            let kind = kind(self.kinds.private(), at);
+            let at = to.push_word(slice.private(), word);
+            to.kinds = PWord::new(with_kind(to.kinds.private(), at, kind));
+        }
+        self.order = CommitWord::new(order.truncated(left).word());
+    }
+
     /// The used bytes of a draft.
     pub(super) fn used(&self) -> std::ops::Range<usize> {
-        let count = Order::from_word(self.order.private()).len();
-        0..HEAD + count * size_of::<NodeEntry>()
+        0..HEAD + self.len() * size_of::<NodeEntry>()
     }
 }
 
