@@ -144,4 +144,27 @@ pub const TABLE: &[Forgiven] = &[
         why: "an index built from pairs, then its name: each must be durable before the link of the root entry, in either \
               order",
     },
+    Forgiven {
+        site: "masstree: index built of pairs",
+        lacks: &[Fence],
+        why: "an index built from pairs: the heap also fences the root entry before the link, which the types cannot \
+              express",
+    },
+    Forgiven {
+        site: "masstree: index built of pairs",
+        lacks: &[Order],
+        why: "an index built from pairs, then its name: each must be durable before the link of the root entry, in either \
+              order",
+    },
+    Forgiven {
+        site: "masstree: build given up",
+        lacks: &[Fence],
+        why: "the objects of a failed build, as for those of a radix tree",
+    },
+    Forgiven {
+        site: "clht: built of pairs",
+        lacks: &[Fence, Order],
+        why: "a build's stores count only once its root is named, before which the heap fences again, which the types \
+              cannot express",
+    },
 ];

@@ -44,10 +44,12 @@
 //! | `segment`, `directory` | tables, and the directories that lead to them |
 //! | `locate`, `read`, `write` | from a hash to its bucket; the operations |
 //! | `build`, `rehash` | new tables; when and how one replaces another |
+//! | `bulk` | an index built from pairs |
 //! | `walk`, `trace`, `check` | all pairs in order; live objects; faults |
 
 mod bucket;
 mod build;
+mod bulk;
 mod check;
 mod directory;
 mod locate;
@@ -60,9 +62,7 @@ mod write;
 
 use bucket::Wanted;
 use heap::{Access, Heap, Trace};
-use index::{
-    Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Order, Parts, Value, Visit, build_by_writes,
-};
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Order, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -181,15 +181,5 @@ fn damaged(what: &'static str, link: Link) -> Fault {
     Fault {
         what,
         offset: link.offset().map_or(0, pmem::Offset::get),
-    }
-}
-
-impl<M: Media> Bulk for Clht<M> {
-    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        // SAFETY: as for `open`.
-        let access = unsafe { heap.access() }.clone();
-        let at = |root| Clht { heap: access, root };
-        // SAFETY: it is the root of an empty index of this kind, and its handle.
-        unsafe { build_by_writes(heap, name, parts, |batch| directory::draft_root(heap, batch), at) }
     }
 }
