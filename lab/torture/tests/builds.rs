@@ -40,7 +40,7 @@ fn an_index_is_built_or_not() {
 /// own (the others are built by ordinary writes).
 #[test]
 fn persists_of_builds_are_needed() {
-    let by_writes = [IndexKind::Hot, IndexKind::BwTree];
+    let by_writes = [IndexKind::Hot];
     for kind in whole_and_variants().filter(|kind| !by_writes.contains(kind)) {
         let settings = Settings {
             exhaustive: 4,

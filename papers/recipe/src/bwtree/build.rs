@@ -45,7 +45,7 @@ fn put_word(tail: &mut [u8], at: usize, word: u64) {
     tail[at..at + 8].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// Drafts a leaf's base with these pairs, whose records are reachable already.
+/// Drafts a leaf's base with these pairs, whose records are durable.
 pub(super) fn draft_leaf_base<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     pairs: &[PairWords],

@@ -48,12 +48,13 @@
 //! | `write`, `consolidate` | edits; replacement of chains |
 //! | `help`, `split`, `merge` | modifications of several nodes, and their completion |
 //! | `room` | the checks before they begin |
-//! | `build` | new bases and cells |
+//! | `build`, `bulk` | new bases and cells; a tree from sorted pairs |
 //! | `trace`, `check` | live objects; faults |
 
 mod aim;
 mod base;
 mod build;
+mod bulk;
 mod check;
 mod consolidate;
 mod content;
@@ -71,7 +72,7 @@ mod write;
 
 use art::damaged;
 use heap::{Access, Error, Heap, Trace};
-use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Erased, Fault, Flushed, Hardware, Link, Media, PSlot, PersistBatch, Tag, persistent};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -128,7 +129,7 @@ impl<M: Media, const FULL: usize> BwTree<M, FULL> {
     /// The heap, for a P-BwTree.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
         // SAFETY: readers here hold a guard, that of the caller or, in a check, their own; they follow only roots and
-        // slots. Writers retire only what they have unlinked themselves.
+        // slots. Writers retire only what they have unlinked themselves. Builds read only what they have made.
         unsafe { heap.access() }
     }
 
@@ -214,14 +215,5 @@ impl<M: Media, const FULL: usize> OnHeap for BwTree<M, FULL> {
 
     fn find_faults(&self) -> Faults {
         self.check_structure()
-    }
-}
-
-impl<M: Media, const FULL: usize> Bulk for BwTree<M, FULL> {
-    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        let access = Self::access_of(heap).clone();
-        let at = |root| BwTree { heap: access, root };
-        // SAFETY: it is the root of an empty index of this kind, and its handle.
-        unsafe { build_by_writes(heap, name, parts, |batch| draft_root(heap, batch), at) }
     }
 }

@@ -8,12 +8,12 @@ use super::object::RangeRef;
 use super::page::Page;
 use super::write::Writer;
 use art::common_prefix;
-use heap::Error;
+use heap::{Access, Error};
 use index::codec::PairWords;
 use pmem::{Link, Media, Purpose, persist_scope};
 
 /// The share of entries that the last node of a level keeps: ascending keys leave nodes nearly full.
-const BEHIND: (usize, usize) = (7, 8);
+pub(super) const BEHIND: (usize, usize) = (7, 8);
 
 impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
     /// Splits a node whose chain is only a base. Returns whether to tend the node again.
@@ -32,7 +32,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
                 // Pairs were removed since the node was found to be complete.
                 return Ok(true);
             }
-            self.between(&pairs[stay - 1], &pairs[stay])?
+            between(self.heap, &pairs[stay - 1], &pairs[stay])?
         } else {
             children = page.children(self.heap)?.items;
             match self.nearest_staying(&children, stay)? {
@@ -102,12 +102,16 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
         }
         Ok(None)
     }
+}
 
-    /// The shortest key that separates two pairs: at most as long as the second one's.
-    fn between(&self, before: &PairWords, behind: &PairWords) -> Result<Vec<u8>, Error> {
-        let (mut a, mut b) = ([0; 8], [0; 8]);
-        let (before, behind) = (before.key(self.heap, &mut a)?, behind.key(self.heap, &mut b)?);
-        let shared = common_prefix(before.bytes, behind.bytes);
-        Ok(behind.bytes[..behind.bytes.len().min(shared + 1)].to_vec())
-    }
+/// The shortest key that separates two pairs: at most as long as the second one's.
+pub(super) fn between<M: Media>(
+    heap: &Access<M>,
+    before: &PairWords,
+    behind: &PairWords,
+) -> Result<Vec<u8>, Error> {
+    let (mut a, mut b) = ([0; 8], [0; 8]);
+    let (before, behind) = (before.key(heap, &mut a)?, behind.key(heap, &mut b)?);
+    let shared = common_prefix(before.bytes, behind.bytes);
+    Ok(behind.bytes[..behind.bytes.len().min(shared + 1)].to_vec())
 }
