@@ -127,6 +127,12 @@ pub const TABLE: &[Forgiven] = &[
               threads build, each must fence its own",
     },
     Forgiven {
+        site: "hot: built of pairs",
+        lacks: &[Fence, Order],
+        why: "a build's stores count only once its root is named, before which the heap fences again; where several \
+              threads build, each must fence its own",
+    },
+    Forgiven {
         site: "bwtree: built of pairs",
         lacks: &[Fence, Order],
         why: "a build's stores count only once its root is named, before which the build fences again; where several \

@@ -36,12 +36,10 @@ fn an_index_is_built_or_not() {
     }
 }
 
-/// Each persist of a build is needed, or a table gives the reason why it stays, in the indexes with a builder of their
-/// own (the others are built by ordinary writes).
+/// Each persist of a build is needed, or a table gives the reason why it stays.
 #[test]
 fn persists_of_builds_are_needed() {
-    let by_writes = [IndexKind::Hot];
-    for kind in whole_and_variants().filter(|kind| !by_writes.contains(kind)) {
+    for kind in whole_and_variants() {
         let settings = Settings {
             exhaustive: 4,
             samples: 2,

@@ -41,13 +41,7 @@ impl Made<'_> {
             Item::New(number) => *number == 0 && self.leaf.is_some(),
         });
         let height = if all_leaves { 1 } else { height };
-        let (shape, selection) = plan.selection();
-        self.nodes.push(NewNode {
-            plan,
-            shape,
-            selection,
-            height,
-        });
+        self.nodes.push(NewNode::new(plan, height));
         Item::New(usize::from(self.leaf.is_some()) + self.nodes.len() - 1)
     }
 }
@@ -55,23 +49,46 @@ impl Made<'_> {
 type New<'e, 'h> = Option<(Flushed<'e, 'h, Erased>, Tag)>;
 
 impl NewNode {
-    /// Number of bytes after the head.
-    fn tail(&self) -> usize {
-        self.shape.size() - HEAD
-    }
-
-    fn head<M: Media>(&self, heap: &Heap<M>) -> Head {
-        Head {
-            lock: GenerationLock::new(heap.generation()),
-            shape: PWord::new(shape_word(self.shape, self.height, self.selection.select)),
+    pub(super) fn new(plan: Plan, height: u16) -> NewNode {
+        let (shape, selection) = plan.selection();
+        NewNode {
+            plan,
+            shape,
+            selection,
+            height,
         }
     }
 
-    /// Writes masks, partial keys and slots; takes new objects out of `made`.
-    fn write<'e, 'h>(&self, draft: &mut Draft<'e, 'h, Head>, made: &mut [New<'e, 'h>]) -> Option<Tag> {
+    /// The tag of a link to the node.
+    pub(super) fn tag(&self) -> Tag {
+        self.shape.tag()
+    }
+
+    /// The place of a slot in the tail of the draft.
+    pub(super) fn slot(&self, i: usize) -> usize {
+        self.shape.fixed() + i * size_of::<u64>()
+    }
+
+    /// Drafts the node without its slots.
+    pub(super) fn draft<'e, 'h, M: Media>(
+        &self,
+        heap: &'h Heap<M>,
+        batch: &PersistBatch<'e, '_, M>,
+    ) -> Result<Draft<'e, 'h, Head>, Error> {
+        let head = Head {
+            lock: GenerationLock::new(heap.generation()),
+            shape: PWord::new(shape_word(self.shape, self.height, self.selection.select)),
+        };
+        let mut draft = heap.draft(head, self.shape.size() - HEAD, batch)?;
+        self.write_ways(draft.tail_mut());
+        Ok(draft)
+    }
+
+    /// Writes masks and partial keys.
+    fn write_ways(&self, tail: &mut [u8]) {
         let (shape, selection) = (self.shape, &self.selection);
         let width = shape.layout.width.bytes();
-        let (masks, partials) = draft.tail_mut()[..shape.fixed()].split_at_mut(shape.layout.masks.size());
+        let (masks, partials) = tail[..shape.fixed()].split_at_mut(shape.layout.masks.size());
         match shape.layout.masks {
             Masks::Single => masks.copy_from_slice(&selection.masks[..masks.len()]),
             Masks::Multi(bytes) => {
@@ -86,17 +103,20 @@ impl NewNode {
         for (place, partial) in partials.chunks_exact_mut(width).zip(self.plan.partials()) {
             place.copy_from_slice(&partial.to_le_bytes()[..width]);
         }
+    }
+
+    /// Writes the slots; takes new objects out of `made`.
+    fn fill<'e, 'h>(&self, draft: &mut Draft<'e, 'h, Head>, made: &mut [New<'e, 'h>]) -> Option<()> {
         for (i, item) in self.plan.items().iter().enumerate() {
-            let at = shape.fixed() + i * size_of::<u64>();
             match *item {
-                Item::Old(link) => draft.link_in_tail(at, link),
+                Item::Old(link) => draft.link_in_tail(self.slot(i), link),
                 Item::New(number) => {
                     let (object, tag) = made.get_mut(number)?.take()?;
-                    draft.adopt_in_tail(at, object, tag);
+                    draft.adopt_in_tail(self.slot(i), object, tag);
                 }
             }
         }
-        Some(shape.tag())
+        Some(())
     }
 }
 
@@ -135,16 +155,12 @@ impl<'a, M: Media> Writer<'a, M> {
             let leaf = draft_leaf(heap, self.key, value, batch)?.flush(batch);
             made.push(Some((leaf.erased(), LEAF_TAG)));
         }
-        let drafts: Result<Vec<_>, Error> = what
-            .nodes
-            .iter()
-            .map(|node| heap.draft(node.head(heap), node.tail(), batch))
-            .collect();
+        let drafts: Result<Vec<_>, Error> = what.nodes.iter().map(|node| node.draft(heap, batch)).collect();
         for (node, mut draft) in what.nodes.iter().zip(drafts?) {
-            let Some(tag) = node.write(&mut draft, &mut made) else {
+            if node.fill(&mut draft, &mut made).is_none() {
                 return Ok(None);
-            };
-            made.push(Some((draft.flush(batch).erased(), tag)));
+            }
+            made.push(Some((draft.flush(batch).erased(), node.tag())));
         }
         Ok(made.pop().flatten())
     }

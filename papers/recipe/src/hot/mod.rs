@@ -38,9 +38,11 @@
 //! | `plan` | a node to be built: inserting, removing, splitting and merging entries |
 //! | `walk`, `multi_get`, `scan` | reads |
 //! | `lock`, `write`, `insert`, `remove`, `build` | writes: locks; the cases; building and persisting new objects |
+//! | `bulk` | a tree from sorted pairs, as low as it can be |
 //! | `root`, `trace`, `check` | the root; live objects; faults |
 
 mod build;
+mod bulk;
 mod check;
 mod insert;
 mod layout;
@@ -59,7 +61,7 @@ mod write;
 use art::damaged;
 pub use check::Form;
 use heap::{Access, Error, Heap, Trace};
-use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
 use root::Root;
 use std::ops::Bound;
@@ -79,7 +81,7 @@ impl<M: Media> Hot<M> {
     /// The heap, for a P-HOT.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
         // SAFETY: reads and writes hold their caller's guard, checks one of their own; they follow only the root and
-        // slots, and writers retire what they have unlinked under its lock, once.
+        // slots, and writers retire what they have unlinked under its lock, once. Builds read nothing.
         unsafe { heap.access() }
     }
 
@@ -165,14 +167,5 @@ impl<M: Media> OnHeap for Hot<M> {
 
     fn find_faults(&self) -> Faults {
         self.check_structure()
-    }
-}
-
-impl<M: Media> Bulk for Hot<M> {
-    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        let access = Self::access_of(heap).clone();
-        let at = |root| Hot { heap: access, root };
-        // SAFETY: it is the root of an empty index of this kind, and its handle.
-        unsafe { build_by_writes(heap, name, parts, |batch| Root::draft(heap, batch), at) }
     }
 }

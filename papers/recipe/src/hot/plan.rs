@@ -54,6 +54,25 @@ impl Plan {
         plan
     }
 
+    /// The plan of entries, without their objects, each of which parts from the one before at one of these positions.
+    pub(super) fn of_partings(partings: impl Iterator<Item = Position> + Clone) -> Plan {
+        let mut plan = Plan::empty();
+        let mut positions: Vec<_> = partings.clone().collect();
+        positions.sort_unstable();
+        positions.dedup();
+        plan.bits = positions.len();
+        plan.positions[..plan.bits].copy_from_slice(&positions);
+        let mut way = 0;
+        plan.push(way, Item::Old(Link::NULL));
+        for parting in partings {
+            // Where the ways part, it takes the other side, and then the first entry there.
+            let below = plan.below(parting);
+            way = way & !low(below) | 1 << (below - 1);
+            plan.push(way, Item::Old(Link::NULL));
+        }
+        plan
+    }
+
     /// The plan of an existing node without its slots: this part is constant.
     ///
     /// # Errors

@@ -32,10 +32,15 @@ impl Root {
         heap: &'h Heap<M>,
         batch: &PersistBatch<'e, 'h, M>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-        let root = Root {
+        let root = heap.draft(Root::empty(heap), 0, batch)?;
+        Ok((root.flush(batch).erased(), ROOT_TAG))
+    }
+
+    /// The root of an empty index.
+    pub(super) fn empty<M: Media>(heap: &Heap<M>) -> Root {
+        Root {
             lock: GenerationLock::new(heap.generation()),
             top: PSlot::null(),
-        };
-        Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), ROOT_TAG))
+        }
     }
 }
