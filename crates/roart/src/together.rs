@@ -160,7 +160,7 @@ impl<'e, 'g, M: Media, P: Publication> GroupCommit<'e, 'g, M, P> {
 
     /// Whether a value of this many bytes may join.
     fn has_room(&self, len: usize) -> bool {
-        self.puts.is_empty() || len <= BYTES
+        (self.puts.is_empty() && self.pairs.is_empty()) || len <= BYTES
     }
 
     /// Takes a lock, through `try_lock`, which fails if the group has it: then returns `Some(None)`. Returns `None` if

@@ -236,6 +236,21 @@ fn large_values_end_a_group() {
     assert_eq!((media.counts() - before).node.fences, 2 + 2);
 }
 
+/// A larger value than 32 KiB is written alone, also behind pairs, whose locks other writers may wait for.
+#[test]
+fn a_large_value_joins_no_pairs() {
+    static LARGE: [u8; 40 << 10] = [7; 40 << 10];
+    let media = Counting::new(Hardware::detect());
+    let index = roart::<_, Full>(media.clone());
+    let keys = ["a0", "b0", "x alone"].map(str::to_owned);
+    for key in pairs().iter().chain(&keys[2..]) {
+        index.upsert(key.as_bytes(), b"8 bytes!").expect("there is room");
+    }
+    let before = media.counts();
+    upsert_each(&index, &keys, &[b"8 others", b"8 others", &LARGE]);
+    assert_eq!((media.counts() - before).node.fences, 1 + 2);
+}
+
 /// A break skips the remaining writes, and the completed ones are durable; a panic skips its own key too, and leaves
 /// no lock taken.
 #[test]
