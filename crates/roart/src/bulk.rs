@@ -1,8 +1,9 @@
-//! A ROART built from sorted pairs ([`index::Bulk`]): the same structure as after ordinary inserts, but packed as
-//! densely as possible.
+//! A ROART built from sorted pairs ([`index::Bulk`]): the objects of ordinary inserts, but packed as densely as
+//! possible.
 //!
 //! The objects for the pairs of a slot come from `subtree`: leaf arrays and inline ones as full as possible, and
-//! nodes over these only where needed.
+//! nodes over these only where needed. A pair whose value is longer than a kilobyte gets a leaf in a node, and is in no
+//! array: the builder writes such a value at once instead of keeping it.
 
 use crate::array::MAX_LEAVES;
 use crate::inline::word::KeyWord;
