@@ -50,7 +50,7 @@ pub use multi_get::{GROUP, Walks, address, prefetch_leaf, walk_together};
 pub use place::{NodePlace, Parent};
 pub use pmem::{prefetch, prefetch_range};
 pub use publish::{publish_checked_leaf, publish_leaf, replace_value, retire};
-pub use read::any_leaf;
+pub use read::{any_leaf, scattered};
 pub use shrink::{no_memory, shrink_at};
 pub use tries::{Missed, Tries};
 pub use way::Way;

@@ -3,7 +3,7 @@
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, same};
 use heap::Access;
 use index::Guard;
-use pmem::{Fault, Link, Media};
+use pmem::{Fault, Link, Media, Offset};
 
 impl<D: Design, M: Media> Radix<D, M> {
     /// The leaf of `key`.
@@ -56,6 +56,11 @@ impl<D: Design, M: Media> Radix<D, M> {
 /// A leaf below the inner node at `link`, to which `depth` digits lead; `None` if a concurrent change emptied the
 /// nodes on the way.
 ///
+/// Keys can make a certain way down as long as they are (a comb has a node for each byte), but not a random one: if each
+/// node has two children or more, and each step takes any of them alike, the mean number of steps is at most the binary
+/// logarithm of the number of leaves. Here the steps depend on [places](scattered) in the pool, which looks random to
+/// the keys, but is the same whenever the same pool is read.
+///
 /// # Errors
 ///
 /// If the pool is damaged.
@@ -67,17 +72,42 @@ pub fn any_leaf<D: Design, M: Media>(
     while link.is_inner() {
         let node = D::Node::at(heap, link)?;
         depth = node.own_level(heap, link, depth)? + 1;
-        link = node.ends(heap);
-        let mut digit = 0;
-        while link.is_null() && digit < D::Digit::RADIX {
-            let end = digit + node.stride();
-            node.children(heap, digit..end, |_, child| link = child);
-            digit = end;
-        }
+        link = some_child::<D, M>(heap, node, link);
     }
     match link.kind() {
         Kind::Leaf => LeafRef::at(heap, link).map(Some),
         Kind::Null => Ok(None),
         _ => Err(damaged("link's kind", link)),
     }
+}
+
+/// A child of the node at `link`, or null: the key that ends there, or else one from the first window with children
+/// from a scattered one on, a leaf if there is one.
+fn some_child<'g, D: Design, M: Media>(heap: &'g Access<M>, node: D::Node<'g>, link: Link) -> Link {
+    let mut some = node.ends(heap);
+    let windows = D::Digit::RADIX.div_ceil(node.stride());
+    let first = scattered(link) % windows;
+    for window in (first..windows).chain(0..first) {
+        if !some.is_null() {
+            break;
+        }
+        let from = window * node.stride();
+        let mut best = None;
+        node.children(heap, from..from + node.stride(), |_, child| {
+            let rank = Some((child.kind() == Kind::Leaf, scattered(child)));
+            if rank > best {
+                (best, some) = (rank, child);
+            }
+        });
+    }
+    some
+}
+
+/// A number that depends on the place of a link's object only, as if drawn at random for each place.
+pub fn scattered(link: Link) -> usize {
+    let mut number = link.bits() & Offset::MASK;
+    for _ in 0..2 {
+        number = (number ^ number >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    }
+    (number ^ number >> 32) as usize
 }

@@ -166,7 +166,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         // All keys below have the prefix. This compares it with one of them; the checks of leaves and inline leaf
         // arrays compare each key with the prefix of the node right above it.
-        let below = self.any_leaf(node)?;
+        let below = self.any_leaf((item.link, level))?;
         if let Some(path) = below.as_ref().and_then(|leaf| leaf.key().get(..level))
             && !path.ends_with(prefix.as_bytes())
         {

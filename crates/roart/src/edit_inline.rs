@@ -72,7 +72,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             }
             return Ok(Some(action));
         }
-        if !self.has_passed_rightly()? {
+        if !self.has_passed_rightly(place)? {
             return Ok(None);
         }
         let action = edit.decide(None);

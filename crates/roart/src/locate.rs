@@ -17,7 +17,9 @@ use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::writer::{Above, Writer};
 use crate::{Roart, Variant};
-use art::{Byte, CommonPrefix, Kind, LeafRef, Missed, Tagged, Tries, Way, damaged, prefetch, same_object};
+use art::{
+    Byte, CommonPrefix, Kind, LeafRef, Missed, Tagged, Tries, Way, damaged, prefetch, same_object, scattered,
+};
 use pmem::{Fault, Link, Media};
 
 pub(crate) type Place<'g> = art::NodePlace<Node<'g>>;
@@ -135,7 +137,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return Ok(Some(CommonPrefix::of(string, self.key, from)));
         }
         if !self.looks.get() && level <= self.key.len() {
-            self.passed.set(Some((node, level)));
+            self.passed.set(Some(level));
             return Ok(Some(CommonPrefix::All));
         }
         if !way.as_mut().is_some_and(|way| way.leads_to(link, level)) {
@@ -150,14 +152,18 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     /// Whether the key has the bytes that the walk has skipped, if it has skipped any. If it does not, or if that is
     /// unknown, returns `false`, and the caller starts over: the next walk compares all of them, or, after a walk that
     /// started below the root, starts at the root.
-    pub(crate) fn has_passed_rightly(&self) -> Result<bool, Fault> {
+    pub(crate) fn has_passed_rightly(&self, place: &Place<'_>) -> Result<bool, Fault> {
         if self.begun_below.get() {
             return Ok(false);
         }
-        let Some((node, level)) = self.passed.take() else {
+        let Some(level) = self.passed.take() else {
             return Ok(true);
         };
-        let leaf = self.index.any_leaf(node)?;
+        // All keys below the place have these bytes too, even if its link was replaced since.
+        let leaf = match place.link.is_null() {
+            true => self.index.any_leaf((place.at, place.level))?,
+            false => self.index.any_leaf((place.link, place.level + 1))?,
+        };
         let string = leaf.map(|leaf| leaf.key().get(..level).ok_or(UNFIT_LEAF));
         let string = string.transpose()?;
         let rightly = string.is_some_and(|string| self.key.starts_with(string));
@@ -232,7 +238,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         key: &[u8],
     ) -> Result<Option<Way>, Fault> {
         let mut nodes = Vec::new();
-        let last = loop {
+        let below = loop {
             let node = Node::at(&self.heap, link)?;
             let level = self.level_after(link, &node, depth);
             check_level(&node, link, level, self.heap.media())?;
@@ -241,34 +247,29 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Some(_) => node.slot::<V, M>(&self.heap, level, key)?.1,
                 None => Link::NULL,
             };
-            if !child.is_inner() {
-                break node;
+            if child.is_null() {
+                break (link, depth);
             }
             (link, depth) = (child, level + 1);
+            if !child.is_inner() {
+                break (link, depth);
+            }
         };
-        let leaf = self.any_leaf(last)?;
+        let leaf = self.any_leaf(below)?;
         let way = leaf.map(|leaf| Way::through::<Byte>(nodes, leaf.key(), key));
         way.transpose()
     }
 
-    /// A leaf below `node`, by the first child of each node; `None` if a concurrent change emptied a node on this way,
-    /// or the way ends at an inline leaf array. Callers use only the leaf's bytes that all keys below the node share.
-    /// None depends on the leaf's being reachable, so no link is persisted.
-    pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Fault> {
+    /// A leaf at or below `link`, to which `depth` bytes lead; `None` if a concurrent change emptied a node on the way
+    /// down, or the way ends at an inline leaf array. Callers use only the leaf's bytes that all keys below the link
+    /// share. None depends on the leaf's being reachable, so no link is persisted.
+    ///
+    /// The way down is scattered, so its length hardly depends on the keys ([`art::any_leaf`]).
+    pub(crate) fn any_leaf(
+        &self,
+        (mut link, mut depth): (Link, usize),
+    ) -> Result<Option<LeafRef<'_>>, Fault> {
         let media = self.heap.media();
-        let first = |node: &Node<'_>| -> Link {
-            let ends = node.header().ends.peek(media);
-            if !ends.is_null() {
-                return ends;
-            }
-            node.slots()
-                .iter()
-                .map(|slot| slot.peek(media))
-                .find(|link| !link.is_null())
-                .unwrap_or(Link::NULL)
-        };
-        let mut link = first(&node);
-        let mut level = node.header().level(media);
         loop {
             match link.kind() {
                 // An inline leaf array has no leaves, and no caller needs one there: all bytes before such an array are
@@ -282,15 +283,28 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
                 _ => {
                     let node = Node::at(&self.heap, link)?;
-                    let below = node.header().level(media);
-                    if below <= level {
+                    let level = node.header().level(media);
+                    if level < depth {
                         return Err(damaged("node's level", link));
                     }
-                    level = below;
-                    link = first(&node);
+                    (link, depth) = (self.some_child(&node, link), level + 1);
                 }
             }
         }
+    }
+
+    /// A child of the node at `link`, or null: the key that ends there, or else the first child from a scattered slot
+    /// on.
+    fn some_child(&self, node: &Node<'_>, link: Link) -> Link {
+        let media = self.heap.media();
+        let ends = node.header().ends.peek(media);
+        if !ends.is_null() {
+            return ends;
+        }
+        let slots = node.slots();
+        let (before, from) = slots.split_at(scattered(link) % slots.len());
+        let mut links = from.iter().chain(before).map(|slot| slot.peek(media));
+        links.find(|link| !link.is_null()).unwrap_or(Link::NULL)
     }
 }
 

@@ -350,7 +350,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             }
             _ => return Ok(None),
         };
-        if !is_present && !self.has_passed_rightly()? {
+        if !is_present && !self.has_passed_rightly(place)? {
             return Ok(None);
         }
         let current = is_present.then(|| entry.value(media).to_le_bytes());

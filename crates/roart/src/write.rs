@@ -65,7 +65,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
         match (link.kind(), slot) {
             (Kind::Null, slot) if link.is_null() => {
-                if !self.has_passed_rightly()? {
+                if !self.has_passed_rightly(place)? {
                     return Ok(None);
                 }
                 let action = edit.decide(None);
@@ -82,7 +82,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             (Kind::Leaf, Some(slot)) => {
                 let leaf = LeafRef::at(self.heap, link)?;
                 if !same(leaf.key(), self.key) {
-                    if !self.has_passed_rightly()? {
+                    if !self.has_passed_rightly(place)? {
                         return Ok(None);
                     }
                     if !self.belongs(leaf.key(), place.level, byte) {
@@ -114,7 +114,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 let Some((at, byte)) = place.parting else {
                     return Ok(None);
                 };
-                if !self.has_passed_rightly()? {
+                if !self.has_passed_rightly(place)? {
                     return Ok(None);
                 }
                 let action = edit.decide(None);
@@ -180,7 +180,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return Ok(None);
         }
         let found = array.find_by(print, self.heap, self.key)?;
-        Ok((found.is_some() || self.has_passed_rightly()?).then_some(found))
+        Ok((found.is_some() || self.has_passed_rightly(place)?).then_some(found))
     }
 
     /// Frees an object's chunk once no reader can hold it.

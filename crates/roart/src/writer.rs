@@ -1,6 +1,5 @@
 //! The context of a write. Its steps are in `locate`, `write` and `edit_inline`, and building in `subtree`.
 
-use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{LONG_SKIP, damaged};
 use heap::{Access, Error, Guard};
@@ -18,8 +17,8 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) above: Cell<Option<Above>>,
     /// Whether the walk started there, and bytes before that start were not compared.
     pub(crate) begun_below: Cell<bool>,
-    /// The lowest node right above which the walk has skipped bytes without comparing them, and its level.
-    pub(crate) passed: Cell<Option<(Node<'g>, usize)>>,
+    /// The level of the lowest node right above which the walk has skipped bytes without comparing them.
+    pub(crate) passed: Cell<Option<usize>>,
     /// Whether walks compare all bytes, with those of a leaf where a node does not store them.
     pub(crate) looks: Cell<bool>,
     /// Whether a node kept its child because there was no memory for a copy.

@@ -1,7 +1,7 @@
 //! Even on hostile keys, no operation costs more than its key's length and the path to it.
 
-use index::conformance::there_are_no_cliffs;
-use wollemi_roart::{Full, Roart, WithoutInline};
+use index::conformance::{keys_beside_the_path_cost_nothing, there_are_no_cliffs};
+use wollemi_roart::{Full, Roart, WithoutInline, WithoutLc};
 
 #[test]
 fn roart() {
@@ -11,4 +11,23 @@ fn roart() {
 #[test]
 fn without_inline_arrays() {
     there_are_no_cliffs(|heap| Roart::<_, WithoutInline>::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn beside_roart() {
+    keys_beside_the_path_cost_nothing(|heap| Roart::<_, Full>::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn beside_without_inline_arrays() {
+    keys_beside_the_path_cost_nothing(|heap| {
+        Roart::<_, WithoutInline>::create(heap, b"cliffs").expect("an index")
+    });
+}
+
+#[test]
+fn beside_without_leaf_arrays() {
+    keys_beside_the_path_cost_nothing(|heap| {
+        Roart::<_, WithoutLc>::create(heap, b"cliffs").expect("an index")
+    });
 }

@@ -1,7 +1,7 @@
 //! Even on hostile keys, no operation costs more than its key's length and the path to it.
 
 use index::OnHeap;
-use index::conformance::there_are_no_cliffs;
+use index::conformance::{keys_beside_the_path_cost_nothing, there_are_no_cliffs};
 use wollemi_recipe::{BwTree, Clht, Hot, Masstree, Part};
 
 #[test]
@@ -27,4 +27,9 @@ fn masstree() {
 #[test]
 fn bwtree() {
     there_are_no_cliffs(|heap| <BwTree<_>>::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn beside_part() {
+    keys_beside_the_path_cost_nothing(|heap| Part::create(heap, b"cliffs").expect("an index"));
 }

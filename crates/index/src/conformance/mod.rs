@@ -70,7 +70,7 @@ pub use bulk::{
     an_index_is_built_of_nothing, an_index_is_built_of_sorted_pairs,
 };
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
-pub use cliffs::{Counted, Lines, there_are_no_cliffs};
+pub use cliffs::{Counted, Lines, keys_beside_the_path_cost_nothing, there_are_no_cliffs};
 pub use costs::{Cost, Costs};
 pub use damage::{checks_find_damage, clear, damaged_pools_are_survived, every_kind_of_object, finds_damage};
 pub use full::{

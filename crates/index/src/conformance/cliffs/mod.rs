@@ -8,9 +8,11 @@
 //! longer, at most as long as the key; so the lines of a get are the shape's *way*, which has a bound of its own.
 //! Every other operation is limited to a fixed multiple of its cost among random keys and of the way.
 
+mod beside;
 mod lines;
 mod shapes;
 
+pub use beside::keys_beside_the_path_cost_nothing;
 pub use lines::{Counted, Lines};
 
 use super::Random;
@@ -20,7 +22,7 @@ use lines::lines_of;
 use pmem::{LINE, Pool, PoolOptions};
 use shapes::{Arrival, SHAPES, Shape};
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum cost of an operation, as a multiple of the sum of its cost among random keys and the shape's way.
 const MAX_FACTOR: f64 = 6.0;
@@ -57,6 +59,16 @@ struct Cost {
     longest: f64,
 }
 
+/// The turn of one test: guards of another one in the process would delay the reclamation of retired objects.
+struct Turn(#[expect(dead_code, reason = "held until dropped")] MutexGuard<'static, ()>);
+
+impl Turn {
+    fn take() -> Turn {
+        static TURN: Mutex<()> = Mutex::new(());
+        Turn(TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// An index on a pool in memory.
 struct Bed<I> {
     index: I,
@@ -70,9 +82,7 @@ struct Bed<I> {
 ///
 /// If an operation costs more, or the index takes more space.
 pub fn there_are_no_cliffs<I: crate::OnHeap<Media = Counted>>(make: impl Fn(&Heap<Counted>) -> I) {
-    // Guards of another test in the process would delay the reclamation of retired objects.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _alone = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = Turn::take();
     let mut over = Vec::new();
     println!("lines/operation     insert      get   absent  forward  reverse     aged   remove boundary");
     for shape in SHAPES {
