@@ -2,17 +2,14 @@
 //!
 //! Ordinary writes make each key reachable and durable by itself. A build makes all objects privately, makes them
 //! durable, and gives the index its name by one store, the commit point. A builder works bottom-up and with few fences
-//! (that of the radix trees, with one for each thread); an index that has no builder is filled by ordinary writes
-//! before it has a name. A crash leaves the whole index or none; the next recovery finds the objects of an unfinished
-//! build unreachable.
+//! (that of the radix trees, with one for each thread). A crash leaves the whole index or none; the next recovery finds
+//! the objects of an unfinished build unreachable.
 //!
 //! Several threads can build one index, each from a part of the pairs ([`Parts`]); some builders read the parts one
 //! after the other. An index that has keys already accepts further ones by ordinary writes only.
 
-use crate::root::{forget_built, name_built};
-use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap, Order};
+use crate::{Error, MAX_KEY, MAX_VALUE, OnHeap, Order};
 use heap::Heap;
-use pmem::{Erased, Flushed, Link, Media, PersistBatch, Purpose, Tag, persist_scope};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -177,6 +174,7 @@ impl<'p> Parts<'p> {
                 until,
                 pairs,
                 last: None,
+                is_over: false,
             })?;
         }
         Ok(())
@@ -293,56 +291,6 @@ pub trait Bulk: OnHeap {
     /// [`Error::ValueTooLong`]; errors of a source; [`Error::Heap`] if the name is taken or invalid, or the pool is
     /// full. Nothing that was built remains then.
     fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
-}
-
-/// Builds an index that has no builder of its own, by ordinary writes to an unnamed one, in this thread.
-///
-/// # Errors
-///
-/// As for [`Bulk::build`].
-///
-/// # Safety
-///
-/// `draft` builds the root of an empty index of this kind, and `at` makes the handle of the index at its link.
-pub unsafe fn build_by_writes<'h, I: OnHeap>(
-    heap: &'h Heap<I::Media>,
-    name: &[u8],
-    parts: Parts<'_>,
-    draft: impl for<'e> FnOnce(
-        &PersistBatch<'e, 'h, I::Media>,
-    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error>,
-    at: impl FnOnce(Link) -> I,
-) -> Result<I, Error> {
-    let media = heap.media();
-    let (root, tag) = persist_scope(media, Purpose::Node, |batch| {
-        let (root, tag) = draft(&batch)?;
-        media.site("index: root object");
-        Ok::<_, heap::Error>((root.persisted(&batch.fence()), tag))
-    })?;
-    let index = at(root.link(tag));
-    match write_all(&index, parts) {
-        Ok(()) => {
-            // SAFETY: the caller's promise, and that of the index's writes.
-            unsafe { name_built(heap, name, root, tag, &*I::tracer()) }?;
-            Ok(index)
-        }
-        Err(error) => {
-            drop(index);
-            // SAFETY: nothing has ever led to it, and the only handle is dropped.
-            unsafe { forget_built(heap, root, tag, &*I::tracer()) }?;
-            Err(error)
-        }
-    }
-}
-
-/// Puts all pairs.
-fn write_all<I: OnHeap>(index: &I, parts: Parts<'_>) -> Result<(), Error> {
-    parts.read_in_turn(I::ORDER, |mut pairs| {
-        while let Some((key, value)) = pairs.next()? {
-            index.upsert(key, value)?;
-        }
-        Ok(())
-    })
 }
 
 /// A part being read: checks that its pairs are in order, within bounds, and not too long.

@@ -29,7 +29,7 @@ mod root;
 mod value;
 
 pub use ahead::{ReadAhead, Refill, behind, check_progress, prefix_bounds};
-pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted, build_by_writes};
+pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted};
 pub use contract::{Faults, Index, Quiesced, Range, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;

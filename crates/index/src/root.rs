@@ -44,8 +44,10 @@ pub unsafe fn name_built<M: Media>(
     tag: Tag,
     tracer: &dyn Trace<M>,
 ) -> Result<Link, Error> {
-    // SAFETY: the caller's promise.
-    let below = unsafe { below(heap, &root, tag, tracer) }?;
+    let mut below = Vec::new();
+    // SAFETY: only the builder's thread has reached the root.
+    let access = unsafe { heap.access() };
+    tracer.trace(access, root.link(tag), &mut below)?;
     heap.media().comes_to("bulk: publication");
     // SAFETY: the caller's promise.
     let named = unsafe { heap.create_root(name, tracer.kind(), root, tag) };
@@ -54,44 +56,4 @@ pub unsafe fn name_built<M: Media>(
         unsafe { heap.retire_unpublished(below, tracer) }?;
     }
     named
-}
-
-/// Retires an index that was built but has no name.
-///
-/// # Errors
-///
-/// If an object is invalid.
-///
-/// # Safety
-///
-/// As for [`name_built`], and no handle of it is used any more.
-pub(crate) unsafe fn forget_built<M: Media>(
-    heap: &Heap<M>,
-    root: Persisted<'_, Erased>,
-    tag: Tag,
-    tracer: &dyn Trace<M>,
-) -> Result<(), Error> {
-    // SAFETY: the caller's promise.
-    let below = unsafe { below(heap, &root, tag, tracer) }?;
-    drop(root);
-    // SAFETY: as above.
-    unsafe { heap.retire_unpublished(below, tracer) }
-}
-
-/// The objects below a root that has no name.
-///
-/// # Safety
-///
-/// As for [`name_built`].
-unsafe fn below<M: Media>(
-    heap: &Heap<M>,
-    root: &Persisted<'_, Erased>,
-    tag: Tag,
-    tracer: &dyn Trace<M>,
-) -> Result<Vec<Link>, Error> {
-    // SAFETY: only the builder's thread has reached the root.
-    let access = unsafe { heap.access() };
-    let mut below = Vec::new();
-    tracer.trace(access, root.link(tag), &mut below)?;
-    Ok(below)
 }

@@ -122,5 +122,8 @@ fn a_floor_may_be_as_high_as_one_likes() {
     let index = DpTree::<Hardware>::create_with(&heap, b"index", options).expect("room");
     index.upsert(b"key", b"value").expect("room");
     let guard = heap::pin();
-    assert_eq!(index.get(b"key", &guard).expect("sound").as_deref(), Some(&b"value"[..]));
+    assert_eq!(
+        index.get(b"key", &guard).expect("sound").as_deref(),
+        Some(&b"value"[..])
+    );
 }
