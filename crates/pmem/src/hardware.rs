@@ -192,6 +192,11 @@ unsafe impl Media for Hardware {
         self.write_back != WriteBack::Omitted
     }
 
+    #[inline(always)]
+    fn fences(&self) -> bool {
+        self.domain != PersistenceDomain::Process
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {

@@ -156,6 +156,12 @@ pub unsafe trait Media: Send + Sync + 'static {
         true
     }
 
+    /// Whether a fence has any effect. Where it has none, several writes gain nothing by sharing one.
+    #[inline]
+    fn fences(&self) -> bool {
+        true
+    }
+
     /// Writes back the line that holds `word`.
     #[inline(always)]
     #[track_caller]

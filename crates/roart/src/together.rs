@@ -13,6 +13,8 @@
 //! If pairs of the group have filled a line, a pair whose search passes that line needs a fence first: a crash must not
 //! keep it without the pairs in the line (`inline`, I2). The group goes on after that fence.
 //!
+//! Where fences cost nothing (level `process`), each write is applied alone, from where its walk has ended.
+//!
 //! To other threads each write looks like a single one. A write of any other kind, or one whose lock is taken or whose
 //! place has changed, ends the group and is applied alone after it.
 //!
@@ -65,6 +67,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 is_whole: walks.is_whole[i],
             })
         };
+        if !self.heap.media().fences() {
+            // There is no fence to share.
+            return keys.iter().enumerate().try_for_each(|(i, key)| {
+                each(i, &mut |edit| self.writer(key, guard, above(i)).edit(None, edit))
+            });
+        }
         let mut next = 0;
         let mut flow = ControlFlow::Continue(());
         while next < keys.len() && flow.is_continue() {
