@@ -4,7 +4,7 @@
 //! Reads go straight to the index. In a database with a log, a write appends to it before the index publishes, and
 //! reads and writes return once everything they have seen and done is durable ([`journal`](super::journal)).
 
-use crate::write::gate::{Closed, Gate};
+use crate::write::gate::{Closed, Gate, Pass};
 use crate::write::journal::{Durability, Journal};
 use crate::write::map_index::{MapIndex, Plan, Recording};
 use crate::write::recorded::RecordedEdit;
@@ -29,6 +29,9 @@ pub(crate) struct Guarded<I, M: Media> {
     store: Store<M>,
 }
 
+/// The action of a write, and the position up to which the log must be durable before it may be acknowledged.
+type Written = Result<(Action, Lsn), Error>;
+
 impl<I: Index, M: Media> Guarded<I, M> {
     pub fn new(index: I, name: &str, store: &Store<M>) -> Guarded<I, M> {
         Guarded {
@@ -39,26 +42,34 @@ impl<I: Index, M: Media> Guarded<I, M> {
         }
     }
 
-    /// Writes; returns the action, and the position up to which the log must be durable before it may be acknowledged.
-    fn try_write(
+    /// Passes the gate for writes.
+    fn enter(&self) -> Result<Pass<'_>, Error> {
+        self.store.refuse_if_read_only()?;
+        self.store.traffic.gate.enter(self.store.heap.media())
+    }
+
+    /// Writes, once.
+    fn try_write(&self, key: &[u8], edit: &mut dyn Edit, durability: Option<Durability>) -> Written {
+        let pass = self.enter()?;
+        self.write_in(&pass, key, edit, durability)
+    }
+
+    /// Like [`try_write`](Guarded::try_write), in a pass of the gate.
+    fn write_in(
         &self,
+        _pass: &Pass<'_>,
         key: &[u8],
         edit: &mut dyn Edit,
         durability: Option<Durability>,
-    ) -> Result<(Action, Lsn), Error> {
-        if self.store.heap.pool().is_read_only() {
-            return Err(Error::ReadOnly);
-        }
-        let media = self.store.heap.media();
+    ) -> Written {
         let Traffic {
             gate,
             stripes,
             active,
             ..
         } = &*self.store.traffic;
-        let _pass = gate.enter(media)?;
         let stripe = self.stripe_of(key);
-        let mut held = stripes.lock(stripe, gate, media)?;
+        let mut held = stripes.lock(stripe, gate, self.store.heap.media())?;
         active.break_ranges(stripe, &self.name, key);
         // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
         // at the gate or for the stripe.
@@ -69,6 +80,29 @@ impl<I: Index, M: Media> Guarded<I, M> {
             held.changed();
         }
         Ok((done?, self.store.traffic.last(std::iter::once(stripe))))
+    }
+
+    /// Ends a write whose first run had this result: waits for room and runs it again if it was refused, and waits until
+    /// it is durable.
+    fn finish(
+        &self,
+        first: Written,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        durability: Option<Durability>,
+    ) -> Result<Action, Error> {
+        let mut first = Some(first);
+        let run = || match first.take() {
+            Some(first) => first,
+            None => self.try_write(key, edit, durability),
+        };
+        let is_change = |&(action, _): &(Action, Lsn)| action != Action::Keep;
+        let (action, end) = self.store.write_with_room(run, is_change)?;
+        if action != Action::Keep {
+            self.wrote();
+        }
+        self.store.traffic.settle(end)?;
+        Ok(action)
     }
 
     /// Writes, for a thread that holds the key's stripe.
@@ -105,24 +139,6 @@ impl<I: Index, M: Media> Guarded<I, M> {
             watches.publish((&self.name, key), action, edit, end);
         }
         Ok(action)
-    }
-
-    /// Takes the stripes of the longest prefix of these keys without repeats, and returns its length.
-    fn lock_group(&self, keys: &[&[u8]]) -> Result<(Vec<Held<'_>>, usize), Error> {
-        let ids: Vec<_> = keys.iter().map(|key| self.stripe_of(key)).collect();
-        // Equal keys have the same stripe, which is rare among different keys.
-        let repeats = |i: &usize| (0..*i).any(|j| ids[j] == ids[*i] && keys[j] == keys[*i]);
-        let len = (0..keys.len()).find(repeats).unwrap_or(keys.len());
-        let Traffic {
-            gate,
-            stripes,
-            active,
-            ..
-        } = &*self.store.traffic;
-        let held = stripes.lock_all(ids[..len].to_vec(), gate, self.store.heap.media())?;
-        let locked = ids.iter().zip(&keys[..len]);
-        locked.for_each(|(&id, key)| active.break_ranges(id, &self.name, key));
-        Ok((held, len))
     }
 }
 
@@ -174,6 +190,98 @@ impl Edits for Group<'_> {
     }
 }
 
+/// Several writes without a log: by one call of the index.
+impl<I: Index, M: Media> Guarded<I, M> {
+    fn write_together(&self, keys: &[&[u8]], group: &mut Group<'_>) {
+        let Traffic {
+            gate,
+            before_images,
+            watches,
+            ..
+        } = &*self.store.traffic;
+        while group.done < keys.len() && !group.ended {
+            let mut end = keys.len().min(group.done + PASS);
+            // While a pass is held, no snapshot or watch begins.
+            if !self.store.heap.pool().is_read_only()
+                && let Ok(_pass) = gate.enter(self.store.heap.media())
+                && !before_images.any_snapshot()
+                && !watches.are_there()
+                && let Ok((mut held, len)) = self.lock_group(&keys[group.done..end])
+            {
+                let _guard = heap::pin();
+                (group.first, end) = (group.done, group.done + len);
+                self.index.write_many(&keys[group.first..end], group);
+                if group.changed {
+                    held.iter_mut().for_each(Held::changed);
+                }
+            }
+            // A write that snapshots or watches must see, and one that found no room or was refused, is
+            // carried out alone.
+            if group.done < end && !group.ended {
+                let done = self.write(keys[group.done], group.edits.edit(group.done));
+                let _ = group.end(done);
+            }
+        }
+    }
+
+    /// Takes the stripes of the longest prefix of these keys without repeats, and returns its length.
+    fn lock_group(&self, keys: &[&[u8]]) -> Result<(Vec<Held<'_>>, usize), Error> {
+        let ids: Vec<_> = keys.iter().map(|key| self.stripe_of(key)).collect();
+        // Equal keys have the same stripe, which is rare among different keys.
+        let repeats = |i: &usize| (0..*i).any(|j| ids[j] == ids[*i] && keys[j] == keys[*i]);
+        let len = (0..keys.len()).find(repeats).unwrap_or(keys.len());
+        let Traffic {
+            gate,
+            stripes,
+            active,
+            ..
+        } = &*self.store.traffic;
+        let held = stripes.lock_all(ids[..len].to_vec(), gate, self.store.heap.media())?;
+        let locked = ids.iter().zip(&keys[..len]);
+        locked.for_each(|(&id, key)| active.break_ranges(id, &self.name, key));
+        Ok((held, len))
+    }
+}
+
+/// Several writes with a log: one by one, many in a pass of the gate.
+impl<I: Index, M: Media> Guarded<I, M> {
+    fn write_each(&self, keys: &[&[u8]], group: &mut Group<'_>) {
+        while group.done < keys.len() && !group.ended {
+            let end = keys.len().min(group.done + PASS);
+            self.index.prefetch(&keys[group.done..end], &heap::pin());
+            while group.done < end && !group.ended {
+                if let Some(first) = self.write_some(&keys[..end], group) {
+                    let (key, edit) = (keys[group.done], group.edits.edit(group.done));
+                    let done = self.finish(first, key, edit, None);
+                    let _ = group.end(done);
+                }
+            }
+        }
+        self.store.traffic.note_log_room();
+    }
+
+    /// Writes in one pass of the gate, up to the first write that was refused, or that must wait until it is durable.
+    /// Returns that one's result.
+    fn write_some(&self, keys: &[&[u8]], group: &mut Group<'_>) -> Option<Written> {
+        let pass = match self.enter() {
+            Ok(pass) => pass,
+            Err(error) => return Some(Err(error)),
+        };
+        let _guard = heap::pin();
+        while group.done < keys.len() && !group.ended {
+            let (key, edit) = (keys[group.done], group.edits.edit(group.done));
+            match self.write_in(&pass, key, edit, None) {
+                Ok((action, end)) if !self.store.traffic.would_wait(end) => {
+                    let settled = self.store.traffic.settle(end);
+                    let _ = group.end(settled.map(|()| action));
+                }
+                first => return Some(first),
+            }
+        }
+        None
+    }
+}
+
 impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
     fn name(&self) -> &str {
         &self.name
@@ -185,14 +293,7 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         edit: &mut dyn Edit,
         durability: Option<Durability>,
     ) -> Result<Action, Error> {
-        let is_change = |&(action, _): &(Action, Lsn)| action != Action::Keep;
-        let try_write = || self.try_write(key, edit, durability);
-        let (action, end) = self.store.write_with_room(try_write, is_change)?;
-        if action != Action::Keep {
-            self.wrote();
-        }
-        self.store.traffic.settle(end)?;
-        Ok(action)
+        self.finish(self.try_write(key, edit, durability), key, edit, durability)
     }
 
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit, recording: Recording) -> Result<Action, Error> {
@@ -260,16 +361,6 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
     }
 
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
-        let Traffic {
-            gate,
-            before_images,
-            watches,
-            journal,
-            ..
-        } = &*self.store.traffic;
-        if journal.get().is_some() {
-            self.index.prefetch(keys, &heap::pin());
-        }
         let mut group = Group {
             edits,
             first: 0,
@@ -277,29 +368,9 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             changed: false,
             ended: false,
         };
-        while group.done < keys.len() && !group.ended {
-            let mut end = keys.len().min(group.done + PASS);
-            // While a pass is held, no snapshot, watch or log begins.
-            if journal.get().is_none()
-                && !self.store.heap.pool().is_read_only()
-                && let Ok(_pass) = gate.enter(self.store.heap.media())
-                && !before_images.any_snapshot()
-                && !watches.are_there()
-                && let Ok((mut held, len)) = self.lock_group(&keys[group.done..end])
-            {
-                let _guard = heap::pin();
-                (group.first, end) = (group.done, group.done + len);
-                self.index.write_many(&keys[group.first..end], &mut group);
-                if group.changed {
-                    held.iter_mut().for_each(Held::changed);
-                }
-            }
-            // A write that snapshots, watches or the log must see, and one that found no room or was refused, is
-            // carried out alone.
-            if group.done < end && !group.ended {
-                let done = self.write(keys[group.done], group.edits.edit(group.done));
-                let _ = group.end(done);
-            }
+        match self.journal() {
+            Some(_) => self.write_each(keys, &mut group),
+            None => self.write_together(keys, &mut group),
         }
         if group.changed {
             self.wrote();

@@ -62,6 +62,12 @@ impl Traffic {
         }
     }
 
+    /// Returns whether [`settle`](Traffic::settle) would wait.
+    #[inline]
+    pub fn would_wait(&self, end: Lsn) -> bool {
+        self.journal.get().is_some_and(|journal| journal.would_wait(end))
+    }
+
     /// Waits until everything appended is durable, for a write that failed after appending its record. If the pool had
     /// no room for the write, another record undoes the first: if only the first survived a loss of power, the write
     /// would be applied. If the write was committed but cannot be completed, its error says that it is committed, so

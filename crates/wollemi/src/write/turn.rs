@@ -139,6 +139,12 @@ impl Journal {
         Ok(())
     }
 
+    /// Returns whether [`settle`](Journal::settle) would wait: the position is not durable, and the thread is in no turn.
+    #[inline]
+    pub fn would_wait(&self, end: Lsn) -> bool {
+        end > self.log.durable() && newest(self).is_none()
+    }
+
     /// Returns whether everything that this thread's newest turn of this database has done and seen is durable; `true`
     /// without a turn.
     #[inline]
