@@ -74,11 +74,13 @@ impl Header {
     /// Clears `into` and writes the header there; the caller appends the data.
     #[inline]
     pub fn begin(&self, into: &mut Vec<u8>) {
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&self.unique.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.expiry.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[20..].copy_from_slice(&self.marks.to_le_bytes());
         into.clear();
-        into.extend_from_slice(&self.unique.to_le_bytes());
-        into.extend_from_slice(&self.expiry.to_le_bytes());
-        into.extend_from_slice(&self.flags.to_le_bytes());
-        into.extend_from_slice(&self.marks.to_le_bytes());
+        into.extend_from_slice(&bytes);
     }
 }
 

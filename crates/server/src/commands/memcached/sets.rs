@@ -4,6 +4,7 @@ use super::dialect::number;
 use super::growth::item_size;
 use super::handler::Handler;
 use crate::counters::Counter;
+use crate::items::access::Seen;
 use crate::items::item::{Header, expiry};
 use crate::items::store::{BATCH, Failure};
 use crate::proto::memcached::request::{Body, Request};
@@ -44,6 +45,10 @@ impl<'b> Sets<'b> {
         else {
             return false;
         };
+        if self.keys.is_empty() {
+            self.keys.reserve(BATCH);
+            self.items.reserve(BATCH);
+        }
         self.keys.push(key);
         self.items.push(Set {
             flags,
@@ -118,16 +123,22 @@ impl Handler {
             header.begin(put);
             put.extend_from_slice(data);
         };
+        let seen = Seen {
+            fetched: false,
+            second: self.second(),
+        };
+        let mut count = 0;
         let done = self.store().put_many(keys, scratch, fill, |i, done| match done {
             Ok(()) => {
-                self.add(Counter::Sets, 1);
-                self.note(keys[i], false);
+                count += 1;
+                self.shared().access.set(keys[i], seen);
                 if !items[i].noreply {
                     out.extend_from_slice(b"STORED\r\n");
                 }
             }
             Err(failure) => self.fail(&failure, items[i].noreply, out),
         });
+        self.add(Counter::Sets, count);
         // The space for a large value is freed.
         scratch.shrink_to(64 << 10);
         if let Err(failure) = done {

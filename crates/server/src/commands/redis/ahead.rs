@@ -59,15 +59,11 @@ impl Ahead {
 
     /// Returns the arguments of the command that was taken last, which `input` begins with.
     pub fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
-        Args::new(input, self.taken_ranges())
+        Args::new(input, self.ranges())
     }
 
-    /// Returns one of these arguments.
-    pub fn arg<'b>(&self, i: usize, input: &'b [u8]) -> Option<&'b [u8]> {
-        input.get(self.taken_ranges().get(i)?.clone())
-    }
-
-    fn taken_ranges(&self) -> &[Range<usize>] {
+    /// Returns the places of these arguments in the input.
+    pub fn ranges(&self) -> &[Range<usize>] {
         let taken = self.taken.checked_sub(1).and_then(|last| self.commands.get(last));
         taken
             .and_then(|(_, ranges)| self.ranges.get(ranges.clone()))

@@ -19,6 +19,7 @@ use crate::proto::redis::args::Args;
 use crate::proto::redis::parse::{Limits, Parser, Step};
 use crate::proto::redis::reply::Reply;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -121,23 +122,21 @@ impl Redis {
         if !self.is_plain() {
             return None;
         }
-        let (count, [name, key, data]) = match ahead {
-            true => (
-                self.ahead.args(input).len(),
-                [0, 1, 2].map(|i| self.ahead.arg(i, input)),
-            ),
-            false => (
-                self.parser.args(input).len(),
-                [0, 1, 2].map(|i| self.parser.arg(i, input)),
-            ),
+        let args = match ahead {
+            true => self.ahead.ranges(),
+            false => self.parser.ranges()?,
         };
-        let (name, key) = (name?, key?);
-        let data = match count {
-            2 if name.eq_ignore_ascii_case(b"get") => None,
-            3 if name.eq_ignore_ascii_case(b"set") && is_name(key) => Some(data?),
+        let arg = |range: &Range<usize>| input.get(range.clone());
+        let (name, key, data) = match args {
+            [name, key] => (arg(name)?, arg(key)?, None),
+            [name, key, data] => (arg(name)?, arg(key)?, Some(arg(data)?)),
             _ => return None,
         };
-        Some(Member { name, key, data })
+        let joins = match data {
+            None => name.eq_ignore_ascii_case(b"get"),
+            Some(_) => name.eq_ignore_ascii_case(b"set") && is_name(key),
+        };
+        joins.then_some(Member { name, key, data })
     }
 
     /// Answers the commands of a group.

@@ -31,6 +31,8 @@ impl<'b> Group<'b> {
     pub fn push(&mut self, member: &Member<'b>) {
         if self.keys.is_empty() {
             self.name = member.name;
+            self.keys.reserve(BATCH);
+            self.data.reserve(if member.data.is_some() { BATCH } else { 0 });
         }
         self.keys.push(member.key);
         self.data.extend(member.data);

@@ -103,18 +103,20 @@ fn put_all(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     let scratch = &mut *worker.scratch.borrow_mut();
     let store = context.state.store.clone();
     let reply = &mut context.reply;
+    let mut count = 0;
     let stored = store.put_many(
         keys,
         scratch,
         |i, unique, put| fresh(unique, 0, &[data[i]], put),
         |_, done| match done {
             Ok(()) => {
-                worker.add(Counter::Sets, 1);
+                count += 1;
                 reply.ok();
             }
             Err(failure) => reply.error(&Wrong::from(failure).0),
         },
     );
+    worker.add(Counter::Sets, count);
     // The space for a large value is freed.
     scratch.shrink_to(64 << 10);
     if let Err(failure) = stored {

@@ -28,6 +28,8 @@ impl Limits {
 
 /// The longest inline command, and the longest line with a length, in bytes.
 const MAX_LINE: usize = 64 << 10;
+/// Maximum number of digits of a usual length.
+const MAX_SHORT: usize = 4;
 /// Maximum number of arguments in a command, as in Redis, then the bounds for a client that has not logged in where it
 /// must.
 const MAX_ARGS: i64 = i32::MAX as i64;
@@ -185,30 +187,24 @@ impl Parser {
     }
 
     /// Parses the number on the line at `at` and moves `at` behind the line, if the line has the usual form: the mark
-    /// and up to four digits. Otherwise changes nothing.
+    /// and up to [`MAX_SHORT`] digits; and if enough bytes have arrived. Otherwise changes nothing.
     #[inline]
     fn short_length(&mut self, input: &[u8], mark: u8) -> Option<usize> {
-        let [first, line @ ..] = input.get(self.at..)? else {
-            return None;
-        };
-        let mut length = 0;
-        for (i, &byte) in line.iter().take(5).enumerate() {
-            let digit = usize::from(byte.wrapping_sub(b'0'));
-            if digit < 10 {
-                length = length * 10 + digit;
-                continue;
-            }
-            // As everywhere, the byte behind the return counts as the line feed.
-            let whole = *first == mark && byte == b'\r' && i + 1 < line.len();
-            let strict = i == 1 || (i > 1 && line[0] != b'0');
-            if whole && strict {
-                self.at += i + 3;
-                self.searched = 0;
-                return Some(length);
-            }
-            break;
+        let line: &[u8; MAX_SHORT + 3] = input.get(self.at..)?.first_chunk()?;
+        let (mut length, mut count) = (0, 0);
+        while count < MAX_SHORT && line[1 + count].is_ascii_digit() {
+            length = length * 10 + usize::from(line[1 + count] - b'0');
+            count += 1;
         }
-        None
+        // As everywhere, the byte behind the return counts as the line feed.
+        let whole = line[0] == mark && line[1 + count] == b'\r';
+        let strict = count == 1 || count > 1 && line[1] != b'0';
+        if !whole || !strict {
+            return None;
+        }
+        self.at += count + 3;
+        self.searched = 0;
+        Some(length)
     }
 
     /// Returns the line at `at` without its end, and moves `at` behind it.

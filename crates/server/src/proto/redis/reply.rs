@@ -12,7 +12,7 @@ pub struct Reply<'o> {
 impl Reply<'_> {
     /// Appends `+OK`.
     pub fn ok(&mut self) {
-        self.simple("OK");
+        self.out.extend_from_slice(b"+OK\r\n");
     }
 
     /// Appends a status, which has no line ends.
