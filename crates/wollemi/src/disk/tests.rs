@@ -3,6 +3,7 @@
 mod doubtful;
 mod slow;
 mod undone;
+mod waiting;
 
 use self::doubtful::Doubtful;
 use self::slow::{Held, Hold, Slow};
