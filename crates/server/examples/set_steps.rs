@@ -3,15 +3,14 @@
 //!
 //! ```text
 //! cargo build --profile profiling -p wollemi-server --example set_steps
-//! valgrind --tool=callgrind --callgrind-out-file=set_steps.out --toggle-collect=SYMBOL \
+//! valgrind --tool=callgrind --callgrind-out-file=set_steps.out --zero-before='set_steps::set_all' \
+//!     --toggle-collect='wollemi_server::net::connection::serve::{{closure}}' \
 //!     target/profiling/examples/set_steps redis process 16 DIRECTORY
 //! callgrind_annotate --inclusive=yes set_steps.out
 //! ```
 //!
-//! SYMBOL is the function that answers what one read has brought, the one that `nm -C` shows as
-//! `commands::redis::connection::Redis::answer_all::{{closure}}` or
-//! `commands::memcached::connection::Memcached::answer_all::{{closure}}`. The keys are loaded over the other protocol, so
-//! only the sets are counted, and nothing of the sockets.
+//! `set_all` begins twice, to load the keys and to set some of them again; only the latter is counted. `serve` runs a
+//! connection: parsing, carrying out, answering, and its part of the sockets.
 //!
 //! The pool is in memory, because pools in files do not work under valgrind. The log is in the directory, on a disk; sets
 //! do not wait for its syncs. The program prints how long they took.
@@ -36,7 +35,7 @@ const LOADED: u64 = 64;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Protocol {
     Redis,
     Memcached,
@@ -68,6 +67,7 @@ fn scrambled(number: u64) -> u64 {
 }
 
 /// Sends sets of these keys in pipelines, and waits for the answers to each.
+#[inline(never)]
 fn set_all(protocol: Protocol, keys: &[u64], pipeline: u64, at: &Path) -> Outcome<()> {
     let mut socket = UnixStream::connect(at)?;
     for keys in keys.chunks(pipeline as usize) {
@@ -107,15 +107,11 @@ fn open(level: &str, directory: &Path) -> Outcome<Db> {
     }
 }
 
-/// Loads the keys over the other protocol, then sets some of them again.
-fn measure(protocol: Protocol, pipeline: u64, [redis, memcached]: [&Path; 2]) -> Outcome<()> {
+/// Loads the keys, then sets some of them again.
+fn measure(protocol: Protocol, pipeline: u64, at: &Path) -> Outcome<()> {
     let all: Vec<_> = (0..KEYS).collect();
     let some: Vec<_> = (0..SETS).map(|number| scrambled(number) % KEYS).collect();
-    let (at, (other, other_at)) = match protocol {
-        Protocol::Redis => (redis, (Protocol::Memcached, memcached)),
-        Protocol::Memcached => (memcached, (Protocol::Redis, redis)),
-    };
-    set_all(other, &all, LOADED, other_at)?;
+    set_all(protocol, &all, LOADED, at)?;
     let begin = Instant::now();
     set_all(protocol, &some, pipeline, at)?;
     let nanos = begin.elapsed().as_nanos() as u64 / SETS;
@@ -149,7 +145,11 @@ fn main() -> Outcome<()> {
     let shutdown = Shutdown::new();
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| server.run(&shutdown));
-        let measured = measure(protocol, pipeline, [&sockets[0], &sockets[1]]);
+        let at = match protocol {
+            Protocol::Redis => &sockets[0],
+            Protocol::Memcached => &sockets[1],
+        };
+        let measured = measure(protocol, pipeline, at);
         shutdown.stop();
         serving.join().map_err(|_| "the server has panicked")??;
         measured
