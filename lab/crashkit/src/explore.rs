@@ -45,6 +45,7 @@ mod walk;
 
 pub(crate) use apart::apart;
 pub(crate) use carry::Start;
+pub(crate) use hunted::Walked;
 pub use panics::silence_findings;
 pub use settings::Settings;
 
@@ -95,6 +96,8 @@ pub struct Explorer<S: Subject> {
     walk: Walk,
     /// Events that the walk's mutant has omitted or delayed.
     lacking: u64,
+    /// Whether only the walk's mutant may leave what is judged now: the program itself may not.
+    is_beyond: bool,
     /// Images that the walk may still judge.
     left: u64,
     /// A walk for second crashes continues after one in this many crash points.
@@ -240,6 +243,7 @@ impl<S: Subject> Explorer<S> {
             settings,
             walk: Walk::Whole,
             lacking: 0,
+            is_beyond: false,
             left: u64::MAX,
             one_in: 1,
             spread: 1,

@@ -7,7 +7,7 @@
 //! If no explored image detects the absence of a persist, the persist is not needed, or not reached ([`Fate`]), or
 //! [forgiven](crate::forgiven): a table says why it stays.
 
-use crate::explore::{Start, Walk, apart};
+use crate::explore::{Start, Walk, Walked, apart};
 use crate::mutant::Mutant;
 use crate::report::{Persist, persist};
 use crate::{Explorer, Failure, History, Lacks, Report, Subject};
@@ -87,7 +87,8 @@ impl<S: Subject> Explorer<S> {
     ///
     /// # Errors
     ///
-    /// The failure of a history that fails without any mutant.
+    /// The failure of a history that fails without any mutant, or of an image of a mutant's walk that the program itself
+    /// may leave.
     pub fn hunt(
         &mut self,
         histories: impl IntoIterator<Item = History<S::Op>>,
@@ -125,7 +126,11 @@ impl<S: Subject> Explorer<S> {
         quarry: &mut Quarry,
         more: &mut (impl FnMut(&Report) -> bool + Send),
     ) -> Result<bool, Box<Failure>> {
-        let run = self.record(history, Start::Empty, 0)?;
+        let run = self.record(history, Start::Empty, 0);
+        let run = run.map_err(|mut failure| {
+            failure.of(history);
+            failure
+        })?;
         self.note_persisted(&run.log);
         self.add_mutants(&mut quarry.all);
         let forgiven =
@@ -151,13 +156,13 @@ impl<S: Subject> Explorer<S> {
                     return Ok(false);
                 }
                 let started = Instant::now();
-                let (walked, lacking) = self.walk_as(history, &run, walk, images);
+                let Walked { lacking, killed } = self.walk_as(history, &run, walk, images)?;
                 hunted.lacking += lacking;
-                match walked {
-                    Err(failure) => hunted.fate = Fate::Killed(failure),
+                match killed {
+                    Some(failure) => hunted.fate = Fate::Killed(failure),
                     // A walk that the deadline has cut short proves nothing.
-                    Ok(()) if lacking > 0 && !self.is_late() => hunted.fate = Fate::Survived,
-                    Ok(()) => {}
+                    None if lacking > 0 && !self.is_late() => hunted.fate = Fate::Survived,
+                    None => {}
                 }
                 let report = self.report_mut();
                 report.mutant_elapsed += started.elapsed();

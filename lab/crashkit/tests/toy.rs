@@ -23,12 +23,18 @@ enum Broken {
     HalfTheNode,
     /// Recovery sets a flag while it runs, and waits if it finds the flag set. Only two crashes show that.
     RecoveryWaits,
+    /// A stack that was opened refuses to push. The judge does not push, so that only a run after a crash shows it.
+    OpenedRefuses,
 }
 
 /// The stack: `head` and `recovering` in one line, then nodes of two words each.
 struct Toy(Broken);
 
-struct Live(Pool<Crash>);
+struct Live {
+    pool: Pool<Crash>,
+    /// `false`: this run has created it.
+    opened: bool,
+}
 
 /// Returns the atomic behind a word.
 fn atomic(word: &PWord) -> &AtomicU64 {
@@ -139,16 +145,19 @@ impl Subject for Toy {
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
-        Ok(Live(pool))
+        Ok(Live { pool, opened: false })
     }
 
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
         self.recover(&pool);
-        Ok(Some(Live(pool)))
+        Ok(Some(Live { pool, opened: true }))
     }
 
     fn apply(&self, live: &Live, op: &u64) -> Result<(), String> {
-        self.push(&live.0, *op);
+        if live.opened && self.0 == Broken::OpenedRefuses {
+            return Err("the opened stack refuses to push".into());
+        }
+        self.push(&live.pool, *op);
         Ok(())
     }
 
@@ -157,7 +166,7 @@ impl Subject for Toy {
     }
 
     fn judge(&self, live: &Live, verdict: Verdict<'_, Toy>) -> Result<usize, String> {
-        let found = self.all(&live.0);
+        let found = self.all(&live.pool);
         let which = verdict.allowed.iter().position(|state| **state == found);
         which.ok_or_else(|| format!("{found:?} instead of {:?}", verdict.allowed))
     }
@@ -228,6 +237,30 @@ fn second_crashes_are_looked_at() {
         .expect_err("it is broken");
     assert!(failure.crashes >= 2, "{failure}");
     assert!(failure.message.contains("hangs"), "{failure}");
+}
+
+/// A hunt books a failure for no mutant if the program fails without any: it returns the failure.
+#[test]
+fn a_hunt_returns_failures_of_the_program_itself() {
+    let settings = Settings {
+        memory: 2 << 20,
+        // The exploration of the program itself runs on from no image.
+        again_share: 0,
+        kill_share: 0,
+        ..Settings::default()
+    };
+    let mut explorer = Explorer::new(Toy(Broken::OpenedRefuses), settings).expect("memory");
+    let history = || History {
+        seed: 1,
+        ops: vec![11, 22, 33],
+        ..History::default()
+    };
+    explorer.explore(&history()).expect("no run follows a crash");
+    let failure = explorer.hunt([history()], 200, |_| true);
+    let failure = failure.expect_err("it is broken");
+    assert!(failure.message.contains("refuses to push"), "{failure}");
+    assert_eq!(failure.operations.len(), 3, "{failure}");
+    assert_eq!(explorer.report().failures.len(), 1);
 }
 
 /// A failing history is shrunk to what is needed: to one crash, at most two pushes and one non-durable store; or, where

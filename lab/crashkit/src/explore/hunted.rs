@@ -9,6 +9,14 @@ use crate::log::EventLog;
 use crate::report::Failure;
 use std::collections::BTreeSet;
 
+/// What the walk of a mutant has found.
+pub(crate) struct Walked {
+    /// How many events the mutant omitted or delayed.
+    pub(crate) lacking: u64,
+    /// The failure that exposes the mutant.
+    pub(crate) killed: Option<Box<Failure>>,
+}
+
 impl<S: Subject> Explorer<S> {
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
@@ -26,19 +34,26 @@ impl<S: Subject> Explorer<S> {
         }
     }
 
-    /// Judges at most `images` images of a mutant along a history that has run. Also returns how many events the mutant
-    /// omitted or delayed. The report gets only the number of states.
+    /// Judges at most `images` images of a mutant along a history that has run. The report gets only the number of
+    /// states.
+    ///
+    /// # Errors
+    ///
+    /// A failure where the program itself may leave the image: the program fails, which the walk has found because it
+    /// judges other images, and runs on from more of them, than the exploration of the program. (Or the program is not
+    /// a function of its history.)
     pub(crate) fn walk_as(
         &mut self,
         history: &History<S::Op>,
         run: &Run<S>,
         walk: Walk,
         images: u64,
-    ) -> (Result<(), Box<Failure>>, u64) {
+    ) -> Result<Walked, Box<Failure>> {
         let report = self.report.clone();
         self.seen.clear();
         self.walk = walk;
         self.lacking = 0;
+        self.is_beyond = false;
         self.left = images;
         self.one_in = (run.crash_points() / (again::PLACES / 2)).max(1);
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
@@ -59,11 +74,21 @@ impl<S: Subject> Explorer<S> {
         let judged = self.report.states - report.states;
         self.report = report;
         self.report.mutant_states += judged;
-        let walked = walked.map_err(|mut failure| {
-            failure.of(history);
-            failure
-        });
-        (walked, self.lacking)
+        let killed = match walked {
+            Ok(()) => None,
+            Err(mut failure) => {
+                failure.of(history);
+                if !self.is_beyond {
+                    self.report.failures.push(Failure::clone(&failure));
+                    return Err(failure);
+                }
+                Some(failure)
+            }
+        };
+        Ok(Walked {
+            lacking: self.lacking,
+            killed,
+        })
     }
 
     /// Walks along a run from its beginning. A walk for second crashes first draws the places where it kills.

@@ -28,6 +28,8 @@ pub(super) struct Course<S: Subject> {
     dirty: DirtyReads,
     /// What the unmutated program guarantees, in the walk of a mutant.
     pub(super) whole: Option<Tracker>,
+    /// Whether the walk follows a crash that only the mutant may have left.
+    is_beyond: bool,
 }
 
 /// Where a walk starts.
@@ -60,14 +62,21 @@ impl<S: Subject> Explorer<S> {
             expected: None,
             dirty: DirtyReads::default(),
             whole: self.walk.mutant().map(|_| whole),
+            is_beyond: self.is_beyond,
         };
         let walked = self.walk_on(run, start, &mut expectation, &mut created, &mut course);
         self.crash.swap_tracker(outer);
         self.crash.reset_base(mark);
-        walked.map_err(|mut failure| {
-            self.add_threads(run, &mut failure);
-            failure
-        })
+        match walked {
+            Ok(()) => {
+                self.is_beyond = course.is_beyond;
+                Ok(())
+            }
+            Err(mut failure) => {
+                self.add_threads(run, &mut failure);
+                Err(failure)
+            }
+        }
     }
 
     /// Adds to a failure what the threads of the run did up to it.
@@ -121,10 +130,10 @@ impl<S: Subject> Explorer<S> {
             if is_point {
                 self.point(run, place, expectation, *created, course)?;
             }
-            course
+            let read = course
                 .dirty
-                .step(&self.crash.slow().tracker, &run.log, place, event)
-                .map_err(|message| Failure::answered(message, place))?;
+                .step(&self.crash.slow().tracker, &run.log, place, event);
+            read.map_err(|message| self.answered(run, place, course, message))?;
             if let Some(whole) = &mut course.whole {
                 whole.step(place as u32, event, &mut ());
             }
@@ -144,7 +153,7 @@ impl<S: Subject> Explorer<S> {
                     let answer = &run.answers[op as usize];
                     expectation
                         .acknowledge(&self.subject, op, answer)
-                        .map_err(|wrong| Failure::answered(wrong, place))?;
+                        .map_err(|wrong| self.answered(run, place, course, wrong))?;
                 }
                 EventKind::Store { word, kind, .. } if kind.matters() => {
                     course.news.lines.insert(word / 8);
@@ -184,10 +193,14 @@ impl<S: Subject> Explorer<S> {
             if !chosen && !self.aims.contains(&place) {
                 return Ok(());
             }
+            self.is_beyond = course.is_beyond || self.exceeds(run, place, course);
         } else if !self.differs(run, place, course)
             || (self.spread > 1 && !self.random.next().is_multiple_of(self.spread))
         {
             return Ok(());
+        } else {
+            // Within this walk the next point says it anew.
+            self.is_beyond = true;
         }
         self.report.crash_points += 1;
         let Course {
@@ -242,6 +255,18 @@ impl<S: Subject> Explorer<S> {
             read: self.report.again == again,
         };
         Ok(())
+    }
+
+    /// Returns the failure of an answer, and notes whether the walk's mutant may be its cause.
+    fn answered(&mut self, run: &Run<S>, place: usize, course: &Course<S>, message: String) -> Box<Failure> {
+        self.is_beyond = course.is_beyond || self.exceeds(run, place, course);
+        Failure::answered(message, place)
+    }
+
+    /// Returns whether the mutant may be the cause of what is found at `place`. Behind a swap it always may be: there
+    /// `whole` has followed the swapped log.
+    fn exceeds(&self, run: &Run<S>, place: usize, course: &Course<S>) -> bool {
+        self.differs(run, place, course) || run.swapped.first().is_some_and(|first| first.start <= place)
     }
 
     /// Returns whether a crash before the event at `place` may leave what the unmutated program cannot.
