@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{IndexKind, claimed, whole_and_variants};
+use common::{claimed, whole_and_variants};
 use crashkit::{Explorer, MemoryModel, Mode, Settings};
 use wollemi_torture::builds::{Builds, history};
 

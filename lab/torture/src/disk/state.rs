@@ -57,11 +57,14 @@ impl State {
     }
 }
 
+/// A read of a single key.
+type Get = Box<dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, Error>>;
+
 /// Reads a map.
 fn read(map: Map) -> Result<Entries, Trouble> {
     let (name, index) = (map.name().to_owned(), map.index_kind().name().to_owned());
     let order = map.index().order();
-    let (walked, get): (_, Box<dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, Error>>) = if name == EXPIRING {
+    let (walked, get): (_, Get) = if name == EXPIRING {
         let lives = Expiring::new(map);
         (both_ways(|| lives.iter())?, Box::new(move |key| lives.get(key)))
     } else {
