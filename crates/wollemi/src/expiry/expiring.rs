@@ -294,8 +294,8 @@ impl Expiring {
     }
 
     /// Visits the next keys after `cursor`, at most `limit` (at least one), and removes the expired ones by
-    /// [eventual](Durability::Eventual) writes. Holds its pin only while it visits. If it has seen fewer than `limit` keys, it has reached the end of the map and resets
-    /// `cursor` to `None`, the beginning.
+    /// [eventual](Durability::Eventual) writes. Holds its pin only while it visits. If it has seen fewer than `limit`
+    /// keys, it has reached the end of the map and resets `cursor` to `None`, the beginning.
     ///
     /// # Errors
     ///
