@@ -274,7 +274,6 @@ mod tests {
         // No image runs on.
         let bounds = Bounds {
             again: u64::MAX,
-            histories: 1,
             ..Bounds::default()
         };
         let explored = bounds.explore(|report, _| {

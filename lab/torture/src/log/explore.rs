@@ -139,10 +139,7 @@ mod tests {
     #[test]
     fn an_image_is_judged_by_what_is_required_now() {
         let mut random = Random(1);
-        let bounds = Bounds {
-            histories: 1,
-            ..Bounds::default()
-        };
+        let bounds = Bounds::default();
         let history = run(Medium::new(), Truth::nothing(), 0, draw(), &mut random).expect("no fault");
         let explored = bounds.explore(|report, _| {
             let seen = HashSet::new();
