@@ -128,14 +128,14 @@ impl Process {
         let live = self.live()?;
         let mut notes = self.notes();
         let last = notes.states.len() - 1;
-        let is_live = |n: &usize| notes.states[*n].as_ref().is_some_and(|noted| noted.is(&live));
+        let is_live = |n: &usize| notes.states[*n].as_ref().is_some_and(|state| **state == live);
         let found = (first.max(1) - 1..=last).rev().find(is_live);
         let Some(found) = found else {
             return Err(Trouble::Wrong(format!(
                 "after the error '{error}' it holds {live:?}"
             )));
         };
-        let differs = |n: usize| notes.states[n].as_ref().is_some_and(|noted| !noted.is(&live));
+        let differs = |n: usize| notes.states[n].as_ref().is_some_and(|state| **state != live);
         match claim(&error) {
             Claim::Refused if parts == 1 && live != *before => {
                 return Err(Trouble::Wrong(format!(

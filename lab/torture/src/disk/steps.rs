@@ -418,7 +418,7 @@ impl Process {
             if let Err(Error::Index(IndexError::Refused(_))) = written {
                 let before = notes.states[last - 1].clone();
                 notes.states[last] = None;
-                notes.begin(before.map(|noted| State::clone(&noted.state)));
+                notes.begin(before.map(|state| State::clone(&state)));
             }
             let reached = notes.states.len() - 1;
             notes.end(reached, false);
