@@ -2,8 +2,7 @@
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
 //! once. The judge is in `judge`, its additional steps for a thorough check in `fill`; `listed` has the indexes that
-//! `wollemi::indexes` lists, and `in_order` replaces the scans of indexes without a key order. Other subjects use `reads`
-//! too: walks and gets of a map, which must agree.
+//! `wollemi::indexes` lists, and `in_order` replaces the scans of indexes without a key order.
 
 mod fill;
 mod in_order;
@@ -11,7 +10,6 @@ mod judge;
 #[cfg(feature = "listed")]
 mod listed;
 mod op;
-pub(crate) mod reads;
 mod scan;
 mod together;
 
@@ -198,7 +196,7 @@ impl Subject for OfIndex {
         if !live.made {
             check_accounts(&live.heap)?;
         }
-        let which = read_all(&*live.index, &mut verdict)?;
+        let which = read_all(&*live.index, &verdict)?;
         let left = write_a_little(
             live,
             verdict.allowed[which],

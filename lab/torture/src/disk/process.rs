@@ -95,17 +95,17 @@ impl Process {
 
     /// Executes an operation that leads through these states, or through none if it changes nothing. Returns its
     /// answer; `None` if it failed after a fault was injected.
-    pub fn apply<T, E: Into<Trouble>>(
+    pub fn apply<T>(
         &mut self,
         states: Vec<State>,
         durable: Durable,
-        run: impl FnOnce(&Process) -> Result<T, E>,
+        run: impl FnOnce(&Process) -> Result<T, Error>,
     ) -> Result<Option<T>, Trouble> {
         let (before, parts) = (self.now(), states.len());
         let first = self.notes().states.len();
         let changes = states.last().is_some_and(|last| *last != *before);
         let last = self.notes().begin(states);
-        match run(self).map_err(Into::into) {
+        match run(self) {
             Ok(answer) => {
                 self.notes().end(last, changes && durable == Durable::OnReturn);
                 let all = self.notes().now;
@@ -114,11 +114,11 @@ impl Process {
                 }
                 Ok(Some(answer))
             }
-            Err(Trouble::Refused(error)) if self.disk.injected() > 0 => {
+            Err(error) if self.disk.injected() > 0 => {
                 self.settle(error, &before, first, parts)?;
                 Ok(None)
             }
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -159,7 +159,7 @@ impl Process {
     }
 
     /// Reads the present content, durable or not, as another process would from a copy of the pool.
-    pub fn live(&self) -> Result<State, Trouble> {
+    pub fn live(&self) -> Result<State, Error> {
         let image = Image::of(&self.memory);
         let (pool, _memory) = pool(Some(&image), ID, told(|| ()))?;
         State::of(&Options::new().recovery_threads(0).open_pool(pool)?)
