@@ -14,7 +14,6 @@
 //! | file | idea |
 //! |---|---|
 //! | `state` | the content of a database |
-//! | `trouble` | why a run or a judgement failed |
 //! | `notes` | the answers that a process got, and the states that a crash may leave |
 //! | `pool` | the pool, and how the database in it is opened |
 //! | `process` | a process over a disk: executes and records operations |
@@ -33,7 +32,6 @@ mod process;
 mod state;
 mod steps;
 mod together;
-mod trouble;
 
 pub use damage::damage;
 pub use explore::torture;

@@ -1,8 +1,8 @@
 //! Damaged bits, lengths and files: opening returns an error or the right data, never wrong data.
 
+use super::notes::Trouble;
 use super::pool::{ID, draw_options, pool};
 use super::state::{State, key, value};
-use super::trouble::Trouble;
 use crate::log::{Damaged, mutate};
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, Medium};

@@ -1,11 +1,10 @@
 //! Explores a history: crash points, images, second crashes.
 
 use super::history::{CrashState, Draw, History, run};
-use super::notes::Allowed;
+use super::notes::{Allowed, Trouble};
 use super::pool::{ID, draw_options, pool};
 use super::state::State;
 use super::together;
-use super::trouble::Trouble;
 use crate::bounds::{Bounds, Report};
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, images};

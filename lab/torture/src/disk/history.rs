@@ -1,10 +1,9 @@
 //! A process from its opening to its end: the events of its disk, the content of its pool, and its answers.
 
-use super::notes::{Allowed, Bounds, Notes};
+use super::notes::{Allowed, Bounds, Notes, Trouble};
 use super::pool::{ID, draw_options, pool};
 use super::process::{Durable, MAPS, Process, lock};
 use super::state::State;
-use super::trouble::Trouble;
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, Site};
 use crashkit::killed::{Image, told};

@@ -1,7 +1,7 @@
 //! The answers that a process got, and the states that a crash may leave.
 
 use super::state::State;
-use super::trouble::Trouble;
+use std::fmt;
 use std::sync::Arc;
 
 /// The states that a crash may leave, in the order of the log's writes.
@@ -88,5 +88,29 @@ impl Notes {
 
     pub fn newest(&self) -> Arc<State> {
         self.states.last().cloned().flatten().unwrap_or_default()
+    }
+}
+
+/// Why a run or a judgement failed.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The database returned an error.
+    Refused(wollemi::Error),
+    /// The database holds or answers something wrong.
+    Wrong(String),
+}
+
+impl From<wollemi::Error> for Trouble {
+    fn from(error: wollemi::Error) -> Trouble {
+        Trouble::Refused(error)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Refused(error) => write!(f, "the database returned an error: {error}"),
+            Trouble::Wrong(what) => what.fmt(f),
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! A process over a disk: executes and records operations.
 
-use super::notes::Notes;
+use super::notes::{Notes, Trouble};
 use super::pool::{ID, pool};
 use super::state::{EXPIRING, State};
-use super::trouble::Trouble;
 use crashkit::disk::CrashDisk;
 use crashkit::killed::{Image, Told, told};
 use pmem::Memory;

@@ -1,8 +1,8 @@
 //! The steps of processes: writes of every kind, reads, checkpoints, syncs.
 
+use super::notes::Trouble;
 use super::process::{Durable, MAPS, OTHER, Process, lock};
 use super::state::{EXPIRING, State, key, value};
-use super::trouble::Trouble;
 use crashkit::Random;
 use crashkit::disk::CrashDisk;
 use std::sync::Arc;
