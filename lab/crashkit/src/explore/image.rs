@@ -14,8 +14,6 @@ use std::rc::Rc;
 /// A crash point.
 pub(super) struct At<'k, S: Subject> {
     pub(super) expected: &'k Expected<S>,
-    /// All operations of the run.
-    pub(super) ops: &'k [S::Op],
     pub(super) created: bool,
     pub(super) place: usize,
     pub(super) crashes: u32,
@@ -125,7 +123,6 @@ impl<S: Subject> Explorer<S> {
                 Verdict {
                     allowed: &allowed,
                     in_flight: &in_flight,
-                    ops: at.ops,
                     depth,
                     random,
                 },

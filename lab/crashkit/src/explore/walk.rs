@@ -231,7 +231,6 @@ impl<S: Subject> Explorer<S> {
         }
         let at = At {
             expected,
-            ops: &run.ops,
             created,
             place,
             crashes: run.crashes + 1,
