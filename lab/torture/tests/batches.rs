@@ -49,7 +49,6 @@ fn other_indexes_hold_the_maps() {
             "opening: record replayed",
             "clht: first table",
             "clht: overflow bucket",
-            "normal insert",
             "bulk: publication",
         ],
         &[

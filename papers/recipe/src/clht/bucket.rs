@@ -16,7 +16,6 @@
 //! that moment: a slot that was emptied and filled meanwhile has another version (I3 of the module). A value changes in
 //! place only while the word is marked, and a thread that finds the mark persists the line.
 
-use super::build::Placed;
 use super::{damaged, hash, tag};
 use heap::Access;
 use index::Value;
@@ -25,6 +24,9 @@ use pmem::{
     Fault, GenerationLock, Link, LinkAndPersist, Media, PEither, PSlot, PWord, Purpose, Tag, persist_scope,
     persistent,
 };
+
+/// A pair, and its key's hash, or the bits of the hash that directories have not consumed.
+pub(super) type Placed = (u64, Filling);
 
 /// Pairs of a bucket.
 pub(super) const SLOTS: usize = 3;

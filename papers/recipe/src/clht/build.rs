@@ -1,14 +1,11 @@
 //! New tables and directories, each made durable by one fence.
 
-use super::bucket::{Bucket, Filling, SLOTS, State, words};
+use super::bucket::{Bucket, Placed, SLOTS, State, words};
 use super::directory::{self, FANOUT, Head};
 use super::locate::{BITS, below};
 use super::segment::{Size, hint, home};
 use heap::{Access, Error};
 use pmem::{Draft, Flushed, Link, Media, PersistBatch, Persisted, Purpose, Tag, VWord, persist_scope};
-
-/// A pair, and its key's hash, or the bits of the hash that directories have not consumed.
-pub(super) type Placed = (u64, Filling);
 
 /// The place of the word in a bucket.
 const WORD: usize = std::mem::offset_of!(Bucket, word);

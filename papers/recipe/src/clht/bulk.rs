@@ -5,8 +5,8 @@
 //! hashes to the last, a directory and its tables at a time. So if the pool is full, the objects made so far are the
 //! finished tables and directories, and the records of the pairs that come behind.
 
-use super::bucket::{Filling, Stored, Wanted};
-use super::build::{self, Placed, slots};
+use super::bucket::{Filling, Placed, Stored, Wanted};
+use super::build::{self, slots};
 use super::directory::{self, DEEPEST, FANOUT};
 use super::locate::BITS;
 use super::segment::Size;

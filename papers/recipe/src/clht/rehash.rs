@@ -13,8 +13,8 @@
 //! | | the same, and no keys | nothing: a null slot |
 //! | collapse | a directory whose slots are all null | a null slot |
 
-use super::bucket::Bucket;
-use super::build::{self, Placed};
+use super::bucket::{Bucket, Placed};
+use super::build;
 use super::directory::{self, DEEPEST, FANOUT};
 use super::locate::Place;
 use super::read::Chain;
