@@ -1,4 +1,4 @@
-//! P-HOT built from sorted pairs: its form and its costs.
+//! P-HOT built from sorted pairs: its form. What a pair costs is tested in `builds`.
 
 use index::conformance::{Costs, Random};
 use index::{Bulk, Index, OnHeap, Parts, Sorted};
@@ -109,43 +109,4 @@ fn a_tree_is_as_low_as_it_can_be() {
             assert!(built.height <= inserted.height);
         }
     }
-}
-
-/// Builds 60,000 pairs with random keys; returns write-backs and fences of a pair on average.
-fn average(bytes: usize) -> (f64, f64) {
-    const COUNT: usize = 60_000;
-    let mut random = Random::new(7);
-    let key = |_| {
-        [random.number(), random.number(), random.number()]
-            .map(u64::to_be_bytes)
-            .concat()[..bytes]
-            .to_vec()
-    };
-    let mut keys: Vec<Vec<u8>> = (0..COUNT).map(key).collect();
-    keys.sort();
-    let rig = Rig::create();
-    let (counts, index) = rig.counts(|index| build(index.heap(), &keys));
-    assert_eq!(
-        (index.find_faults().found.len(), index.find_faults().keys),
-        (0, COUNT as u64)
-    );
-    let each = |all: u64| all as f64 / COUNT as f64;
-    let (write_backs, fences) = (each(counts.node.write_backs), each(counts.node.fences));
-    let form = index.form().expect("sound");
-    println!("{write_backs:.3} write-backs, {fences:.5} fences a pair with a key of {bytes} bytes; {form:?}");
-    (write_backs, fences)
-}
-
-/// A leaf of 24 bytes takes half a line, and a key's share of the nodes a fifth.
-#[test]
-fn integers_on_average() {
-    let (write_backs, fences) = average(8);
-    assert!(write_backs <= 0.75 && fences <= 0.0002);
-}
-
-/// A leaf of 40 bytes takes a line.
-#[test]
-fn strings_on_average() {
-    let (write_backs, fences) = average(24);
-    assert!(write_backs <= 1.25 && fences <= 0.0002);
 }

@@ -13,7 +13,8 @@
 //! **Parts.** What comes before a part decides how the subtrees on its left spine join, and what comes after it, those
 //! on its right spine. So a part leaves these open, and one thread joins the pieces of all parts.
 //!
-//! All lines are written back once. Each part takes one fence, and the top of the tree another.
+//! Lines are written back once, except for a few that objects share. Each part takes one fence, and the top of the tree
+//! another.
 
 use super::Hot;
 use super::build::NewNode;
