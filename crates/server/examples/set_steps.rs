@@ -90,19 +90,12 @@ fn open(level: &str, directory: &Path) -> Outcome<Db> {
     };
     let pool = Pool::anonymous(&options, Hardware::detect())?;
     let options = Options::new().durability(Durability::Eventual);
-    let on_disk = OnDisk {
-        options: options.clone(),
-        log: log::LogOptions::default(),
-        run: 1 << 20,
-        levels: 4,
-        small: 0,
-        merged: 0,
-        rebuild_threads: 1,
-        has_threads: false,
-    };
     match level {
         "process" => Ok(options.open_pool(pool)?),
-        "disk" => Ok(on_disk.open(pool, Arc::new(Directory::open(directory.join("log"))?))?),
+        "disk" => {
+            let disk = Arc::new(Directory::open(directory.join("log"))?);
+            Ok(OnDisk::new(options).open(pool, disk)?)
+        }
         _ => Err(USAGE.into()),
     }
 }

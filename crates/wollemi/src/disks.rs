@@ -34,6 +34,20 @@ pub struct OnDisk {
 }
 
 impl OnDisk {
+    /// A usual log and runs of a megabyte, without threads.
+    pub fn new(options: Options) -> OnDisk {
+        OnDisk {
+            options,
+            log: log::LogOptions::default(),
+            run: 1 << 20,
+            levels: 4,
+            small: 0,
+            merged: 0,
+            rebuild_threads: 1,
+            has_threads: false,
+        }
+    }
+
     /// Opens the database in `pool`, with its log and its checkpoint on `disk`. A new pool is filled from these if they
     /// exist. A pool without a log gets one.
     ///
