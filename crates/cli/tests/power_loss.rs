@@ -186,7 +186,7 @@ fn a_pool_with_a_log_is_rebuilt_at_its_level() {
     }
 }
 
-/// A command whose output nobody reads has done its work, and its exit code tells the outcome.
+/// A closed output pipe changes neither what a command does nor its exit code.
 #[test]
 fn a_closed_pipe_hides_no_outcome() {
     let pool = suspect();

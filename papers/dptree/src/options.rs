@@ -5,7 +5,8 @@ use pmem::Media;
 /// Maximum number of partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
 
-/// Maximum of [`merge_floor`](DpTreeOptions::merge_floor): the filter of so many keys takes 96 MiB.
+/// Maximum of [`merge_floor`](DpTreeOptions::merge_floor). The front of an index has a filter for at least as many keys
+/// as the floor, which takes 96 MiB for this many.
 const MAX_FLOOR: usize = 1 << 26;
 
 /// The options of a DPTree. The defaults are the paper's (§4.2, §4.4), except for the smaller log pages.
