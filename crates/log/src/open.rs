@@ -7,6 +7,9 @@
 //! O3 Before anything is appended, segments behind the end, and those of records that are not kept, have become spares
 //!    or been removed, and the mark of the next incarnation is durable: nothing behind the end can ever follow a
 //!    record that is appended later.
+//! O4 No two files in use or waiting for reuse are one file. A crash may have left two names of it: of two renamings
+//!    that no sync of the directory has followed, the later one is durable, and the earlier one is not. The number in
+//!    the header tells.
 
 use crate::create::Start;
 use crate::fragment::Key;
@@ -15,7 +18,7 @@ use crate::log::SegmentOf;
 use crate::segment::{Files, Header, Segment, damaged, log_name, spare_name};
 use crate::walk::{Step, Walk, highest_claim};
 use crate::{Disk, DiskFile, Error, Log, LogOptions, Lsn};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The requirements of an opening. All positions are beginnings or ends of records.
@@ -295,17 +298,14 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(segments)
     }
 
-    /// Turns the segments that are not in use into spares (O3). Removes files of another length and those beyond the
+    /// Turns the segments that are not in use into spares (O3, O4). Removes files of another length and those beyond the
     /// maximum number of spares.
-    fn clear(
-        &self,
-        segments: &VecDeque<SegmentOf<D>>,
-        spares: usize,
-    ) -> Result<std::collections::BTreeSet<u64>, Error> {
-        let mut kept = std::collections::BTreeSet::new();
+    fn clear(&self, segments: &VecDeque<SegmentOf<D>>, spares: usize) -> Result<BTreeSet<u64>, Error> {
+        let mut kept = BTreeSet::new();
+        let mut numbers: BTreeSet<u64> = segments.iter().map(|segment| segment.number).collect();
         for &number in &self.files.spares {
             let name = spare_name(number);
-            if kept.len() < spares && self.disk.open(&name)?.len()? == self.geometry.size() {
+            if kept.len() < spares && self.may_be_spare(&name, &mut numbers)? {
                 kept.insert(number);
             } else {
                 self.disk.remove(&name)?;
@@ -313,15 +313,31 @@ impl<D: Disk> Recovery<'_, D> {
         }
         let in_use = |number: &u64| segments.iter().any(|segment| segment.number == *number);
         for number in self.files.logs.iter().copied().filter(|number| !in_use(number)) {
-            let whole = self.disk.open(&log_name(number))?.len()? == self.geometry.size();
-            if kept.len() < spares && whole && !kept.contains(&number) {
-                self.disk.rename(&log_name(number), &spare_name(number))?;
+            let name = log_name(number);
+            let is_free = kept.len() < spares && !kept.contains(&number);
+            if is_free && self.may_be_spare(&name, &mut numbers)? {
+                self.disk.rename(&name, &spare_name(number))?;
                 kept.insert(number);
             } else {
-                self.disk.remove(&log_name(number))?;
+                self.disk.remove(&name)?;
             }
         }
         self.disk.sync_dir()?;
         Ok(kept)
+    }
+
+    /// Returns whether a file has the length of a segment and none of these numbers in its header (O4). Adds its number
+    /// to them.
+    fn may_be_spare(&self, name: &str, numbers: &mut BTreeSet<u64>) -> Result<bool, Error> {
+        let file = self.disk.open(name)?;
+        if file.len()? != self.geometry.size() {
+            return Ok(false);
+        }
+        match Header::read(&file, name) {
+            Ok(header) => Ok(numbers.insert(header.number)),
+            Err(error @ Error::Disk(_)) => Err(error),
+            // A crash came before its first header was durable, and so before it was renamed.
+            Err(_) => Ok(true),
+        }
     }
 }
