@@ -23,7 +23,7 @@ mod faults;
 mod images;
 mod medium;
 
-pub use faults::{DiskFault, FaultKind};
+pub use faults::{DiskFault, FailedCall, FaultKind};
 pub use images::images;
 pub use medium::{DiskEvent, Medium};
 
@@ -62,7 +62,7 @@ struct State {
     events: Vec<DiskEvent>,
     calls: u64,
     fault: Option<DiskFault>,
-    injected: u64,
+    failed: Vec<FailedCall>,
     skipped: Option<Site>,
     syncs: Vec<Site>,
     amid_sync: Option<Box<dyn FnOnce() + Send>>,
@@ -78,7 +78,7 @@ impl CrashDisk {
             events: Vec::new(),
             calls: 0,
             fault: None,
-            injected: 0,
+            failed: Vec::new(),
             skipped: None,
             syncs: Vec::new(),
             amid_sync: None,
@@ -104,8 +104,13 @@ impl CrashDisk {
     }
 
     /// Returns the number of calls that injected faults have made fail.
-    pub fn injected(&self) -> u64 {
-        self.state().injected
+    pub fn injected(&self) -> usize {
+        self.state().failed.len()
+    }
+
+    /// Returns the calls that injected faults have made fail, in order, without the first `before` of them.
+    pub fn failed(&self, before: usize) -> Vec<FailedCall> {
+        self.state().failed[before..].to_vec()
     }
 
     /// Skips the syncs called at this place: they return `Ok` and make nothing durable. (They still run the action of
@@ -170,18 +175,22 @@ impl CrashDisk {
 
     /// Counts a call, and fails it if an injected fault strikes.
     fn call(&self, file: &str, operation: &'static str) -> Result<(), DiskError> {
-        match self.fault(operation) {
+        match self.fault(file, operation) {
             None => Ok(()),
             Some(kind) => Err(failed(file, operation, kind.errno())),
         }
     }
 
-    fn fault(&self, operation: &'static str) -> Option<FaultKind> {
+    fn fault(&self, file: &str, operation: &'static str) -> Option<FaultKind> {
         let mut state = self.state();
         let number = state.calls;
         state.calls += 1;
         let kind = state.fault.as_mut()?.strike(number, operation)?;
-        state.injected += 1;
+        state.failed.push(FailedCall {
+            file: file.into(),
+            operation,
+            kind,
+        });
         Some(kind)
     }
 
@@ -208,7 +217,7 @@ impl CrashDisk {
         }
         drop(state);
         // A skipped sync is no call, so no fault strikes it.
-        let fault = self.fault(operation);
+        let fault = self.fault(file, operation);
         let begun = self.act(DiskEvent::SyncBegins);
         let amid = self.state().amid_sync.take_if(|_| inode.is_some());
         if let Some(action) = amid {
@@ -316,7 +325,7 @@ impl DiskFile for CrashFile {
     }
 
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
-        let fault = self.disk.fault("write");
+        let fault = self.disk.fault(&self.name, "write");
         let whole = DiskEvent::Write {
             inode: self.inode,
             at,
@@ -337,7 +346,7 @@ impl DiskFile for CrashFile {
     }
 
     fn preallocate(&self, len: u64) -> Result<(), DiskError> {
-        let fault = self.disk.fault("allocate");
+        let fault = self.disk.fault(&self.name, "allocate");
         let zeros = if fault.is_some() { len / 2 } else { len };
         self.disk.act(DiskEvent::Write {
             inode: self.inode,

@@ -1,6 +1,7 @@
 //! Errors that a disk injects.
 
 use rustix::io::Errno;
+use std::fmt;
 
 /// A call that fails.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,23 @@ pub enum FaultKind {
     Full,
     /// The device writes a part, then refuses: writes and preallocations.
     Short,
+}
+
+/// A call that an injected fault has made fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedCall {
+    /// The name of the file, at its opening; empty for the directory.
+    pub file: String,
+    /// The operation, as errors name it.
+    pub operation: &'static str,
+    /// How it failed.
+    pub kind: FaultKind,
+}
+
+impl fmt::Display for FailedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of '{}' ({:?})", self.operation, self.file, self.kind)
+    }
 }
 
 impl FaultKind {

@@ -14,6 +14,8 @@ use std::rc::Rc;
 /// A crash point.
 pub(super) struct At<'k, S: Subject> {
     pub(super) expected: &'k Expected<S>,
+    /// All operations of the run.
+    pub(super) ops: &'k [S::Op],
     pub(super) created: bool,
     pub(super) place: usize,
     pub(super) crashes: u32,
@@ -123,6 +125,7 @@ impl<S: Subject> Explorer<S> {
                 Verdict {
                     allowed: &allowed,
                     in_flight: &in_flight,
+                    ops: at.ops,
                     depth,
                     random,
                 },

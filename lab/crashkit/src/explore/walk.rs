@@ -231,6 +231,7 @@ impl<S: Subject> Explorer<S> {
         }
         let at = At {
             expected,
+            ops: &run.ops,
             created,
             place,
             crashes: run.crashes + 1,
