@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use wollemi::{Event, IndexKind};
 
+/// The number of keys that a shallow judge gets from each map.
+const GETS: usize = 3;
+
 /// A map's number and a key.
 pub type Place = (u8, Vec<u8>);
 
@@ -397,6 +400,9 @@ impl Subject for Batches {
                 verdict.allowed
             ));
         };
+        let gets = if verdict.depth == Depth::Deep { 40 } else { GETS };
+        let keys: Vec<_> = (0..gets).map(|_| place(&mut verdict.random).1).collect();
+        live.check_gets(&found, &keys)?;
         let mut state = found;
         for _ in 0..if verdict.depth == Depth::Deep { 20 } else { 1 } {
             let changes = entries(&mut verdict.random);

@@ -1,6 +1,7 @@
 //! Indexes built from sorted pairs ([`index::Bulk`]), as a subject. A history builds an index once under each of a few
 //! names, and then writes to it. Some builds fail at their end, and later ones reuse the memory they leave behind.
 
+use crate::map::reads::{get_agrees, walks_agree};
 use crate::map::{Bytes, Map, shown};
 use crashkit::coverage::Shape;
 use crashkit::on_heap::{audit, check_accounts, heap, may_be_full, recover, shape};
@@ -13,6 +14,9 @@ use std::fmt;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use wollemi::indexes::{IndexKind, WithIndex};
+
+/// The number of keys, of any operations, that a shallow judge gets from each index beside those that it holds.
+const GETS: usize = 8;
 
 /// The number of indexes that a history builds.
 const NAMES: u8 = 3;
@@ -116,38 +120,50 @@ impl Builds {
         }
     }
 
-    /// Reads all indexes, and checks that a get of each key agrees with the walk.
-    fn all(self, live: &Live) -> Result<State, String> {
+    /// Reads all indexes, and checks that a get of each key agrees with the walk, and so does one of each key of
+    /// `others`.
+    fn all(self, live: &Live, others: &[Bytes]) -> Result<State, String> {
         let mut state = State::new();
         for name in 0..NAMES {
-            let Some(index) = self.open_index(&live.heap, name)? else {
-                continue;
-            };
-            let guard = heap::pin();
-            let mut map = Map::new();
-            let scanned = index.walk(
-                Bound::Unbounded,
-                Bound::Unbounded,
-                Direction::Forward,
-                &guard,
-                &mut |key, value| {
-                    map.insert(key.into(), value[..].into());
-                    ControlFlow::Continue(())
-                },
-            );
-            scanned.map_err(|error| format!("a walk failed: {error}"))?;
-            for (key, value) in &map {
-                let found = index
-                    .get(key, &guard)
-                    .map_err(|error| format!("a get failed: {error}"))?;
-                if found.as_deref() != Some(&value[..]) {
-                    return Err(format!("a get of {} differs from the walk", shown(key)));
-                }
+            if let Some(index) = self.open_index(&live.heap, name)? {
+                state.insert(name, read_all(&*index, others)?);
             }
-            state.insert(name, map);
         }
         Ok(state)
     }
+}
+
+/// Reads an index: walks in both directions, and gets of each key and of each key of `others`.
+fn read_all(index: &dyn Index, others: &[Bytes]) -> Result<Map, String> {
+    let guard = heap::pin();
+    let walk = |direction| {
+        let (all, mut entries) = (Bound::Unbounded, Vec::<(Bytes, Bytes)>::new());
+        let walked = index.walk(all, all, direction, &guard, &mut |key, value| {
+            entries.push((key.into(), value[..].into()));
+            ControlFlow::Continue(())
+        });
+        match walked {
+            Ok(()) => Ok(entries),
+            Err(error) => Err(format!("a walk failed: {error}")),
+        }
+    };
+    let up = walk(Direction::Forward)?;
+    walks_agree(index.order(), &up, &walk(Direction::Reverse)?)?;
+    let map: Map = up.into_iter().collect();
+    for key in map.keys().chain(others) {
+        let got = index.get(key, &guard);
+        let got = got.map_err(|error| format!("a get failed: {error}"))?;
+        get_agrees(key, map.get(key).map(|value| &value[..]), got.as_deref())?;
+    }
+    Ok(map)
+}
+
+/// Returns the keys of the operations: also of those whose indexes were not built.
+fn keys_of<'o>(ops: impl IntoIterator<Item = &'o Op>) -> impl Iterator<Item = &'o Bytes> {
+    ops.into_iter().flat_map(|op| match op {
+        Op::Build(_, pairs) | Op::Fail(_, pairs) => pairs.keys().collect(),
+        Op::Put(_, key, _) => vec![key],
+    })
 }
 
 fn answer(live: &Live, done: Result<bool, Error>) -> Result<Answer, String> {
@@ -234,7 +250,16 @@ impl Subject for Builds {
         if !live.made {
             check_accounts(&live.heap)?;
         }
-        let found = self.all(live)?;
+        let mut others: Vec<Bytes> = keys_of(verdict.ops).cloned().collect();
+        let max = if verdict.depth == Depth::Deep {
+            usize::MAX
+        } else {
+            GETS
+        };
+        while others.len() > max {
+            others.swap_remove(verdict.random.below(others.len() as u64) as usize);
+        }
+        let found = self.all(live, &others)?;
         let Some(which) = verdict.allowed.iter().position(|state| **state == found) else {
             let sizes = |state: &State| {
                 state
@@ -257,7 +282,7 @@ impl Subject for Builds {
                 return Err(format!("after recovery, {op:?} answers {done:?}"));
             }
         }
-        if self.all(live)? != next {
+        if self.all(live, &others)? != next {
             return Err("after recovery, the content differs from what was written".into());
         }
         if verdict.depth == Depth::Deep {

@@ -14,8 +14,10 @@
 //! | file | idea |
 //! |---|---|
 //! | `state` | the content of a database |
+//! | `trouble` | why a run or a judgement failed |
 //! | `notes` | the answers that a process got, and the states that a crash may leave |
 //! | `pool` | the pool, and how the database in it is opened |
+//! | `faults` | the errors that failing calls of the disk explain |
 //! | `process` | a process over a disk: executes and records operations |
 //! | `steps` | the operations |
 //! | `history` | a process from its opening to its end |
@@ -25,6 +27,7 @@
 
 mod damage;
 mod explore;
+mod faults;
 mod history;
 mod notes;
 mod pool;
@@ -32,6 +35,7 @@ mod process;
 mod state;
 mod steps;
 mod together;
+mod trouble;
 
 pub use damage::damage;
 pub use explore::torture;

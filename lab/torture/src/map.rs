@@ -2,7 +2,8 @@
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
 //! once. The judge is in `judge`, its additional steps for a thorough check in `fill`; `listed` has the indexes that
-//! `wollemi::indexes` lists, and `in_order` replaces the scans of indexes without a key order.
+//! `wollemi::indexes` lists, and `in_order` replaces the scans of indexes without a key order. Other subjects use `reads`
+//! too: walks and gets of a map, which must agree.
 
 mod fill;
 mod in_order;
@@ -10,6 +11,7 @@ mod judge;
 #[cfg(feature = "listed")]
 mod listed;
 mod op;
+pub(crate) mod reads;
 mod scan;
 mod together;
 
@@ -196,7 +198,7 @@ impl Subject for OfIndex {
         if !live.made {
             check_accounts(&live.heap)?;
         }
-        let which = read_all(&*live.index, &verdict)?;
+        let which = read_all(&*live.index, &mut verdict)?;
         let left = write_a_little(
             live,
             verdict.allowed[which],

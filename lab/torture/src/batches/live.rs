@@ -1,6 +1,7 @@
 //! The database in use: its maps, and the execution of operations.
 
 use super::{Answer, Held, Life, Op, Place, PlacedValue, Restoration, Seen, State, edited};
+use crate::map::reads::{both_ways, get_agrees, walks_agree};
 use crashkit::Crash;
 use crashkit::on_heap::may_be_full;
 use pmem::{Media, Pool};
@@ -377,39 +378,48 @@ impl Live {
     pub(super) fn entries(&self) -> Result<State, Error> {
         all_entries(&self.db)
     }
-}
 
-/// Reads all maps of a database.
-fn all_entries<M: Media>(db: &Db<M>) -> Result<State, Error> {
-    let mut state = State::new();
-    let numbers = [0, 1, EXPIRING, TEMPORARY, RESTORED];
-    for (number, name) in numbers
-        .into_iter()
-        .zip(NAMES.into_iter().chain([TEMPORARY_NAME, RESTORED_NAME]))
-    {
-        let Some(map) = db.find_map(name)? else { continue };
-        let mut add = |(key, value)| _ = state.insert((number, key), value);
-        match number {
-            EXPIRING if map.index_kind().is_ordered() => {
-                for entry in Expiring::new(map).range(..) {
-                    add(entry?);
-                }
-            }
-            EXPIRING => {
-                let expiring = Expiring::new(map);
-                for entry in expiring.map().iter() {
-                    let (key, bytes) = entry?;
-                    if let Some((value, _)) = expiring.read(&bytes)? {
-                        add((key, value));
-                    }
-                }
-            }
-            _ => {
-                for entry in map.iter() {
-                    add(entry?);
-                }
+    /// Checks that gets of keys, from each map, agree with the content of all maps. No thread may write.
+    pub(super) fn check_gets(&self, state: &State, keys: &[Vec<u8>]) -> Result<(), String> {
+        for (number, name) in numbered() {
+            let map = self.db.find_map(name).map_err(|error| error.to_string())?;
+            let Some(map) = map else { continue };
+            let lives = (number == EXPIRING).then(|| Expiring::new(map.clone()));
+            for key in keys {
+                let got = lives
+                    .as_ref()
+                    .map_or_else(|| map.get(key), |lives| lives.get(key));
+                let got = got.map_err(|error| format!("map {name}: a get failed: {error}"))?;
+                let agrees = get_agrees(key, state.get(&(number, key.clone())), got.as_ref());
+                agrees.map_err(|wrong| format!("map {name}: {wrong}"))?;
             }
         }
+        Ok(())
+    }
+}
+
+/// Returns the numbers and names of all maps.
+fn numbered() -> impl Iterator<Item = (u8, &'static str)> {
+    let names = NAMES.into_iter().chain([TEMPORARY_NAME, RESTORED_NAME]);
+    [0, 1, EXPIRING, TEMPORARY, RESTORED].into_iter().zip(names)
+}
+
+/// Reads all maps of a database. Panics if walks in both directions do not agree.
+fn all_entries<M: Media>(db: &Db<M>) -> Result<State, Error> {
+    let mut state = State::new();
+    for (number, name) in numbered() {
+        let Some(map) = db.find_map(name)? else { continue };
+        let order = map.index().order();
+        let (up, down) = match number {
+            EXPIRING => {
+                let lives = Expiring::new(map);
+                both_ways(|| lives.iter())?
+            }
+            _ => both_ways(|| map.iter())?,
+        };
+        let agree = walks_agree(order, &up, &down);
+        assert!(agree.is_ok(), "map {name}: {agree:?}");
+        state.extend(up.into_iter().map(|(key, value)| ((number, key), value)));
     }
     Ok(state)
 }

@@ -1,14 +1,14 @@
 //! Damaged bits, lengths and files: opening returns an error or the right data, never wrong data.
 
-use super::notes::Trouble;
 use super::pool::{ID, draw_options, pool};
 use super::state::{State, key, value};
+use super::trouble::Trouble;
 use crate::log::{Damaged, mutate};
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, Medium};
 use crashkit::killed::{Image, told};
 use std::sync::Arc;
-use wollemi::{Error, IndexKind};
+use wollemi::IndexKind;
 
 /// The number of mutations tried on one database.
 const MUTATIONS_PER_DATABASE: u64 = 250;
@@ -49,7 +49,7 @@ struct Database {
 
 impl Database {
     /// Writes a database with a full checkpoint, two deltas and, half the time, a log after them, and closes it.
-    fn new(id: u128, random: &mut Random) -> Result<Database, Error> {
+    fn new(id: u128, random: &mut Random) -> Result<Database, Trouble> {
         let disk = CrashDisk::new(Medium::new());
         let (pool, memory) = pool(None, id, told(|| ()))?;
         let mut opened = draw_options(random);
@@ -126,16 +126,13 @@ impl Database {
             let db = draw_options(random).open(pool, Arc::new(CrashDisk::new(medium)))?;
             let found = State::of(&db)?;
             drop(db);
-            Ok::<_, Error>((found, memory))
+            Ok::<_, Trouble>((found, memory))
         };
         match look() {
             Ok((found, _)) if found == self.state => Ok(true),
-            Ok((found, _)) => Err(Trouble::Wrong(format!(
-                "it holds\n{found:?}\n  instead of\n{:?}",
-                self.state
-            ))
-            .to_string()),
-            Err(_) => Ok(false),
+            Ok((found, _)) => Err(format!("it holds\n{found:?}\n  instead of\n{:?}", self.state)),
+            Err(Trouble::Refused(_)) => Ok(false),
+            Err(Trouble::Wrong(what)) => Err(what),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Explores a history: crash points, images, second crashes.
 
 use super::history::{CrashState, Draw, History, run};
-use super::notes::{Allowed, Trouble};
+use super::notes::Allowed;
 use super::pool::{ID, draw_options, pool};
 use super::state::State;
 use super::together;
+use super::trouble::Trouble;
 use crate::bounds::{Bounds, Report};
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, images};
@@ -34,8 +35,8 @@ pub fn torture(bounds: &Bounds) -> Result<Report, String> {
 struct Explorer<'b> {
     bounds: &'b Bounds,
     report: &'b mut Report,
-    /// States of this history judged so far: hashes of disk and pool, and the range of allowed contents.
-    seen: HashSet<(u64, u64, usize, usize)>,
+    /// States of this history judged so far: hashes of disk, pool and allowed contents.
+    seen: HashSet<(u64, Option<u64>, u64)>,
 }
 
 impl Explorer<'_> {
@@ -164,13 +165,9 @@ impl Explorer<'_> {
         depth: u32,
         random: &mut Random,
     ) -> Result<(), String> {
-        let pool = left.pool.as_ref().map_or(0, |pool| pool.hash());
-        let kept = if left.pool.is_some() { allowed.kept } else { 0 };
-        if self.report.is_over()
-            || !self
-                .seen
-                .insert((left.medium.hash(), pool, kept, allowed.states.len()))
-        {
+        let pool = left.pool.as_ref().map(|pool| pool.hash());
+        let seen = (left.medium.hash(), pool, allowed.hash(pool.is_some()));
+        if self.report.is_over() || !self.seen.insert(seen) {
             return Ok(());
         }
         self.report.states += 1;
@@ -248,5 +245,49 @@ fn open_and_judge(
     match check.is_clean() {
         true => Ok(()),
         false => Err(Trouble::Wrong(format!("the check reports {check:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::state::Entries;
+
+    /// An image that was judged is judged again when another state is allowed, even if as many are: an empty database is
+    /// right until the creation of a map is acknowledged.
+    #[test]
+    fn an_image_is_judged_by_what_is_allowed_now() {
+        let mut random = Random(1);
+        let nothing = || CrashState {
+            medium: Default::default(),
+            pool: None,
+        };
+        let draw = Draw {
+            steps: 0,
+            last_value: 0,
+            faults: false,
+            skip: None,
+        };
+        let empty = State::default();
+        let made = State([("a".to_owned(), Entries::default())].into());
+        let history = run(&nothing(), &Allowed::only(empty.clone()), draw, &mut random).expect("no fault");
+        // No image runs on.
+        let bounds = Bounds {
+            again: u64::MAX,
+            histories: 1,
+            ..Bounds::default()
+        };
+        let explored = bounds.explore(|report, _| {
+            let (seen, bounds) = (HashSet::new(), &bounds);
+            let mut explorer = Explorer { bounds, report, seen };
+            let mut judge = |state: &State| {
+                let allowed = Allowed::only(state.clone());
+                explorer.judge(nothing(), &allowed, &history, DEPTH, &mut random)
+            };
+            judge(&empty)?;
+            judge(&made)
+        });
+        let failure = explored.expect_err("the map is missing");
+        assert!(failure.contains("instead of one of"), "{failure}");
     }
 }

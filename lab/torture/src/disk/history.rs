@@ -1,11 +1,13 @@
 //! A process from its opening to its end: the events of its disk, the content of its pool, and its answers.
 
-use super::notes::{Allowed, Bounds, Notes, Trouble};
+use super::faults::draw_fault;
+use super::notes::{Allowed, Bounds, Notes};
 use super::pool::{ID, draw_options, pool};
 use super::process::{Durable, MAPS, Process, lock};
 use super::state::State;
+use super::trouble::Trouble;
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, Site};
+use crashkit::disk::{CrashDisk, DiskEvent, Medium, Site};
 use crashkit::killed::{Image, told};
 use pmem::Memory;
 use pmem::pool::LastShutdown;
@@ -83,6 +85,9 @@ struct Seen {
 
 /// A kill comes after every `STORES_PER_KILL` stores on average.
 const STORES_PER_KILL: u64 = 600;
+
+/// After a call has failed, the disk has room again from one in this many steps on.
+const ROOM_AGAIN: u64 = 8;
 
 /// A kill comes amid one in this many events on average.
 const EVENTS_PER_KILL: u64 = 12;
@@ -185,6 +190,7 @@ pub fn run(
                 memory: memory.clone(),
                 maps: Vec::new(),
                 notes: watcher.notes.clone(),
+                beside: Arc::default(),
                 touched: BTreeSet::new(),
                 last_value: draw.last_value,
                 reached: BTreeMap::new(),
@@ -275,20 +281,14 @@ fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Tr
     }
     for _ in 0..steps {
         process.step(random)?;
+        if process.disk.injected() > 0 && random.below(ROOM_AGAIN) == 0 {
+            // A full disk has room again; then nothing fails any more.
+            process.disk.inject(None);
+        }
         if process.disk.injected() > 0 && process.has_failed()? {
             process.reach("logs failed");
             return process.check_failed();
         }
     }
     Ok(())
-}
-
-/// Draws a fault: one call fails, or the disk is full from that call on.
-fn draw_fault(steps: usize, random: &mut Random) -> DiskFault {
-    let kind = *random.pick(&[FaultKind::Io, FaultKind::Io, FaultKind::Full, FaultKind::Short]);
-    DiskFault {
-        call: random.below(60 + 8 * steps as u64),
-        kind,
-        lasting: kind == FaultKind::Full && random.below(2) == 0,
-    }
 }

@@ -1,14 +1,38 @@
 //! The answers that a process got, and the states that a crash may leave.
 
 use super::state::State;
-use std::fmt;
+use super::trouble::Trouble;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+/// A state, and a hash of its content.
+#[derive(Clone, Debug)]
+pub struct Noted {
+    pub state: Arc<State>,
+    hash: u64,
+}
+
+impl Noted {
+    pub fn new(state: State) -> Noted {
+        let mut hasher = DefaultHasher::new();
+        state.hash(&mut hasher);
+        Noted {
+            state: Arc::new(state),
+            hash: hasher.finish(),
+        }
+    }
+
+    /// Returns whether it is this state.
+    pub fn is(&self, state: &State) -> bool {
+        *self.state == *state
+    }
+}
 
 /// The states that a crash may leave, in the order of the log's writes.
 #[derive(Clone, Debug)]
 pub struct Allowed {
     /// `None`: a state that cannot occur, since the write that leads to it was refused.
-    pub states: Vec<Option<Arc<State>>>,
+    pub states: Vec<Option<Noted>>,
     /// The first state that a kill may leave; a loss of power may leave any.
     pub kept: usize,
 }
@@ -17,23 +41,32 @@ impl Allowed {
     /// Allows this state alone.
     pub fn only(state: State) -> Allowed {
         Allowed {
-            states: vec![Some(Arc::new(state))],
+            states: vec![Some(Noted::new(state))],
             kept: 0,
         }
     }
 
-    /// Checks that a crash may leave this state. `is_kept`: the pool survived, so states before `kept` are not allowed.
-    pub fn check(&self, found: &State, is_kept: bool) -> Result<(), Trouble> {
+    /// Returns the states that a crash may leave. `is_kept`: the pool survived, so states before `kept` are not allowed.
+    fn after(&self, is_kept: bool) -> &[Option<Noted>] {
         let first = if is_kept { self.kept } else { 0 };
-        let allowed = &self.states[first..];
-        if allowed.iter().flatten().any(|state| **state == *found) {
+        &self.states[first..]
+    }
+
+    /// Returns a hash of these states: which they are, and in which order.
+    pub fn hash(&self, is_kept: bool) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let hashes = self.after(is_kept).iter();
+        hashes.for_each(|noted| noted.as_ref().map(|noted| noted.hash).hash(&mut hasher));
+        hasher.finish()
+    }
+
+    /// Checks that a crash may leave this state.
+    pub fn check(&self, found: &State, is_kept: bool) -> Result<(), Trouble> {
+        let allowed = self.after(is_kept).iter().flatten();
+        if allowed.clone().any(|noted| noted.is(found)) {
             return Ok(());
         }
-        let states: Vec<_> = allowed
-            .iter()
-            .flatten()
-            .map(|state| format!("{state:?}"))
-            .collect();
+        let states: Vec<_> = allowed.map(|noted| format!("{:?}", noted.state)).collect();
         let mut shown = states;
         shown.dedup();
         Err(Trouble::Wrong(format!(
@@ -57,7 +90,7 @@ pub struct Bounds {
 /// The answers that a process got.
 #[derive(Debug, Default)]
 pub struct Notes {
-    pub states: Vec<Option<Arc<State>>>,
+    pub states: Vec<Option<Noted>>,
     pub now: Bounds,
 }
 
@@ -65,7 +98,7 @@ impl Notes {
     /// Notes the start of an operation that leads through these states. Returns the number of the last one.
     pub fn begin(&mut self, states: impl IntoIterator<Item = State>) -> usize {
         self.states
-            .extend(states.into_iter().map(|state| Some(Arc::new(state))));
+            .extend(states.into_iter().map(|state| Some(Noted::new(state))));
         self.now.max = self.states.len() - 1;
         self.now.max
     }
@@ -87,30 +120,7 @@ impl Notes {
     }
 
     pub fn newest(&self) -> Arc<State> {
-        self.states.last().cloned().flatten().unwrap_or_default()
-    }
-}
-
-/// Why a run or a judgement failed.
-#[derive(Debug)]
-pub enum Trouble {
-    /// The database returned an error.
-    Refused(wollemi::Error),
-    /// The database holds or answers something wrong.
-    Wrong(String),
-}
-
-impl From<wollemi::Error> for Trouble {
-    fn from(error: wollemi::Error) -> Trouble {
-        Trouble::Refused(error)
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Refused(error) => write!(f, "the database returned an error: {error}"),
-            Trouble::Wrong(what) => what.fmt(f),
-        }
+        let newest = self.states.last().and_then(Option::as_ref);
+        newest.map(|noted| noted.state.clone()).unwrap_or_default()
     }
 }

@@ -1,8 +1,10 @@
 //! A process over a disk: executes and records operations.
 
-use super::notes::{Notes, Trouble};
+use super::faults::{Faults, Kind};
+use super::notes::Notes;
 use super::pool::{ID, pool};
 use super::state::{EXPIRING, State};
+use super::trouble::Trouble;
 use crashkit::disk::CrashDisk;
 use crashkit::killed::{Image, Told, told};
 use pmem::Memory;
@@ -28,6 +30,8 @@ pub struct Process {
     pub memory: Memory,
     pub maps: Vec<Map>,
     pub notes: Arc<Mutex<Notes>>,
+    /// Errors of writes beside the operation in progress.
+    pub beside: Arc<Mutex<Vec<Error>>>,
     /// Keys written since everything was last durable.
     pub touched: BTreeSet<(String, Vec<u8>)>,
     /// The greatest number that a value has.
@@ -93,19 +97,42 @@ impl Process {
     }
 
     /// Executes an operation that leads through these states, or through none if it changes nothing. Returns its
-    /// answer; `None` if it failed after a fault was injected.
-    pub fn apply<T>(
+    /// answer; `None` if it failed because calls of the disk did.
+    pub fn apply<T, E: Into<Trouble>>(
         &mut self,
         states: Vec<State>,
         durable: Durable,
-        run: impl FnOnce(&Process) -> Result<T, Error>,
+        run: impl FnOnce(&Process) -> Result<T, E>,
+    ) -> Result<Option<T>, Trouble> {
+        self.apply_kind(Kind::Other, states, durable, run)
+    }
+
+    /// Executes an operation of this kind.
+    pub fn apply_kind<T, E: Into<Trouble>>(
+        &mut self,
+        kind: Kind,
+        states: Vec<State>,
+        durable: Durable,
+        run: impl FnOnce(&Process) -> Result<T, E>,
     ) -> Result<Option<T>, Trouble> {
         let (before, parts) = (self.now(), states.len());
         let first = self.notes().states.len();
         let changes = states.last().is_some_and(|last| *last != *before);
         let last = self.notes().begin(states);
-        match run(self) {
+        let failed = self.disk.injected();
+        let done = run(self).map_err(Into::into);
+        let faults = Faults {
+            kind,
+            calls: self.disk.failed(failed),
+            has_failed: self.disk.injected() > 0 && self.has_failed()?,
+        };
+        faults.check_log(&self.disk.failed(0))?;
+        for error in std::mem::take(&mut *lock(&self.beside)) {
+            faults.check_error(Kind::Other, &error)?;
+        }
+        match done {
             Ok(answer) => {
+                faults.check_success()?;
                 self.notes().end(last, changes && durable == Durable::OnReturn);
                 let all = self.notes().now;
                 if all.durable == all.max {
@@ -113,11 +140,12 @@ impl Process {
                 }
                 Ok(Some(answer))
             }
-            Err(error) if self.disk.injected() > 0 => {
+            Err(Trouble::Refused(error)) if self.disk.injected() > 0 => {
+                faults.check_error(kind, &error)?;
                 self.settle(error, &before, first, parts)?;
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
+            Err(trouble) => Err(trouble),
         }
     }
 
@@ -127,14 +155,14 @@ impl Process {
         let live = self.live()?;
         let mut notes = self.notes();
         let last = notes.states.len() - 1;
-        let is_live = |n: &usize| notes.states[*n].as_ref().is_some_and(|state| **state == live);
+        let is_live = |n: &usize| notes.states[*n].as_ref().is_some_and(|noted| noted.is(&live));
         let found = (first.max(1) - 1..=last).rev().find(is_live);
         let Some(found) = found else {
             return Err(Trouble::Wrong(format!(
                 "after the error '{error}' it holds {live:?}"
             )));
         };
-        let differs = |n: usize| notes.states[n].as_ref().is_some_and(|state| **state != live);
+        let differs = |n: usize| notes.states[n].as_ref().is_some_and(|noted| !noted.is(&live));
         match claim(&error) {
             Claim::Refused if parts == 1 && live != *before => {
                 return Err(Trouble::Wrong(format!(
@@ -158,7 +186,7 @@ impl Process {
     }
 
     /// Reads the present content, durable or not, as another process would from a copy of the pool.
-    pub fn live(&self) -> Result<State, Error> {
+    pub fn live(&self) -> Result<State, Trouble> {
         let image = Image::of(&self.memory);
         let (pool, _memory) = pool(Some(&image), ID, told(|| ()))?;
         State::of(&Options::new().recovery_threads(0).open_pool(pool)?)
@@ -175,30 +203,33 @@ impl Process {
     pub fn check_failed(&self) -> Result<(), Trouble> {
         let wrong = |what: &str| Err(Trouble::Wrong(format!("after the log has failed, {what}")));
         let before = self.live()?;
+        let log = self.db.stats()?.log.unwrap_or_default();
+        let reason = log.failure.unwrap_or_default();
+        let refused = |what: &str, done: Result<(), Error>| match done {
+            Err(error) if !reason.is_empty() && error.to_string().contains(&reason) => Ok(()),
+            done => wrong(&format!(
+                "{what} returns {done:?} instead of the reason, '{reason}'"
+            )),
+        };
         for map in &self.maps {
-            let written = map.upsert("key 5", "after the failure");
-            let said = written.as_ref().err().map(ToString::to_string);
-            if !said.is_some_and(|said| said.contains("log")) {
-                return wrong(&format!("a write returns {written:?}"));
-            }
+            refused("a write", map.upsert("key 5", "after the failure"))?;
         }
         let mut batch = self.db.batch();
         batch
             .upsert(&self.maps[0], "one", "1")
             .upsert(&self.maps[1], "two", "2");
-        if batch.commit().is_ok() || self.db.map("another").is_ok() {
-            return wrong("a batch or the creation of a map succeeds");
-        }
+        refused("a batch", batch.commit().map(drop))?;
+        refused("the creation of a map", self.db.map("another").map(drop))?;
         if self.live()? != before {
             return wrong("a refused write took effect");
         }
-        let log = self.db.stats()?.log.unwrap_or_default();
-        if log.durable < log.appended && self.db.sync().is_ok() {
-            return wrong("a sync reports that everything is durable");
+        if log.durable < log.appended {
+            refused("a sync", self.db.sync())?;
         }
         let events = self.disk.now();
-        if self.db.checkpoint(true).is_ok() || self.disk.now() != events {
-            return wrong("a checkpoint succeeds or writes runs");
+        refused("a checkpoint", self.db.checkpoint(true).map(drop))?;
+        if self.disk.now() != events {
+            return wrong("a checkpoint writes runs");
         }
         for (map, _) in &MAPS[..3] {
             for key in (4..14).map(|n| format!("key {n}").into_bytes()) {

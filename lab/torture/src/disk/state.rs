@@ -1,17 +1,18 @@
 //! A database's content.
 
+use super::trouble::Trouble;
+use crate::map::reads::{both_ways, get_agrees, walks_agree};
 use crashkit::Random;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
-use wollemi::{Db, Error, Expiring, Media};
+use wollemi::{Db, Error, Expiring, Map, Media};
 
 /// The name of the map with expiring entries.
 pub const EXPIRING: &str = "lives";
 
 /// The entries of a map, as a reader sees them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entries {
     /// The name of its index.
     pub index: String,
@@ -19,7 +20,7 @@ pub struct Entries {
 }
 
 /// The content of all maps.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct State(pub BTreeMap<String, Entries>);
 
 impl State {
@@ -43,32 +44,45 @@ impl State {
         };
     }
 
-    /// Reads all maps of a database.
-    pub fn of<M: Media>(db: &Db<M>) -> Result<State, Error> {
+    /// Reads all maps of a database: walks in both directions, and gets of each key that is present or that histories
+    /// draw.
+    pub fn of<M: Media>(db: &Db<M>) -> Result<State, Trouble> {
         let mut state = State::default();
         for info in db.maps()? {
-            let Some(map) = db.find_map(&info.name)? else {
-                continue;
-            };
-            let mut entries = Entries {
-                index: map.index_kind().name().to_owned(),
-                held: BTreeMap::new(),
-            };
-            if info.name == EXPIRING {
-                for entry in Expiring::new(map).range(..) {
-                    let (key, value) = entry?;
-                    entries.held.insert(key, value.into());
-                }
-            } else {
-                let mut show = |key: &[u8], value: &[u8]| {
-                    entries.held.insert(key.to_vec(), Arc::from(value));
-                };
-                map.walk(Bound::Unbounded, usize::MAX, &mut show)?;
+            if let Some(map) = db.find_map(&info.name)? {
+                state.0.insert(info.name, read(map)?);
             }
-            state.0.insert(info.name, entries);
         }
         Ok(state)
     }
+}
+
+/// A read of a single key.
+type Get = Box<dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, Error>>;
+
+/// Reads a map.
+fn read(map: Map) -> Result<Entries, Trouble> {
+    let (name, index) = (map.name().to_owned(), map.index_kind().name().to_owned());
+    let order = map.index().order();
+    let (walked, get): (_, Get) = if name == EXPIRING {
+        let lives = Expiring::new(map);
+        (both_ways(|| lives.iter())?, Box::new(move |key| lives.get(key)))
+    } else {
+        (both_ways(|| map.iter())?, Box::new(move |key| map.get(key)))
+    };
+    let wrong = |wrong| Trouble::Wrong(format!("map {name}: {wrong}"));
+    walks_agree(order, &walked.0, &walked.1).map_err(wrong)?;
+    let held: BTreeMap<Vec<u8>, Arc<[u8]>> = walked
+        .0
+        .into_iter()
+        .map(|(key, value)| (key, value.into()))
+        .collect();
+    let (drawn, present) = (keys(), held.keys().cloned());
+    for key in drawn.filter(|key| !held.contains_key(key)).chain(present) {
+        let got = get(&key)?;
+        get_agrees(&key, held.get(&key).map(|value| &**value), got.as_deref()).map_err(wrong)?;
+    }
+    Ok(Entries { index, held })
 }
 
 /// Shows abbreviated keys and values.
@@ -101,15 +115,27 @@ impl fmt::Display for Short<'_> {
     }
 }
 
-/// Draws one of a few keys: the empty one, short and long ones, and prefixes of others.
-pub fn key(random: &mut Random) -> Vec<u8> {
-    match random.below(14) {
+/// The number of keys that histories draw.
+const KEYS: u64 = 14;
+
+/// Returns all keys that histories draw: the empty one, short and long ones, and prefixes of others.
+pub fn keys() -> impl Iterator<Item = Vec<u8>> {
+    (0..KEYS).map(nth_key)
+}
+
+fn nth_key(n: u64) -> Vec<u8> {
+    match n {
         0 => Vec::new(),
         1 => vec![0],
         2 => vec![0, 0, 1],
         3 => vec![b'l'; 300],
         n => format!("key {n}").into_bytes(),
     }
+}
+
+/// Draws a key.
+pub fn key(random: &mut Random) -> Vec<u8> {
+    nth_key(random.below(KEYS))
 }
 
 /// Draws a value that begins with its number, if it is long enough for that.

@@ -1,8 +1,9 @@
 //! The steps of processes: writes of every kind, reads, checkpoints, syncs.
 
-use super::notes::Trouble;
+use super::faults::Kind;
 use super::process::{Durable, MAPS, OTHER, Process, lock};
 use super::state::{EXPIRING, State, key, value};
+use super::trouble::Trouble;
 use crashkit::Random;
 use crashkit::disk::CrashDisk;
 use std::sync::Arc;
@@ -363,7 +364,9 @@ impl Process {
 
     fn checkpoint(&mut self, random: &mut Random) -> Result<(), Trouble> {
         let (full, reached) = (random.below(4) == 0, self.notes().now.done);
-        let taken = self.apply(Vec::new(), Durable::Later, |process| process.db.checkpoint(full))?;
+        let taken = self.apply_kind(Kind::Checkpoint, Vec::new(), Durable::Later, |process| {
+            process.db.checkpoint(full)
+        })?;
         if let Some(taken) = taken.flatten() {
             self.reach(if taken.full { "full checkpoints" } else { "deltas" });
             self.synced(reached);
@@ -403,10 +406,8 @@ impl Process {
         if log.kept + (24 << 10) > log.limit {
             return;
         }
-        let (notes, target) = (
-            self.notes.clone(),
-            self.maps[map].with_durability(Durability::Eventual),
-        );
+        let (notes, errors) = (self.notes.clone(), self.beside.clone());
+        let target = self.maps[map].with_durability(Durability::Eventual);
         amid(&self.disk.clone(), later, move || {
             let state = lock(&notes).newest().with(MAPS[map].0, &key, value.as_ref());
             let last = lock(&notes).begin([state]);
@@ -418,8 +419,9 @@ impl Process {
             if let Err(Error::Index(IndexError::Refused(_))) = written {
                 let before = notes.states[last - 1].clone();
                 notes.states[last] = None;
-                notes.begin(before.map(|state| State::clone(&state)));
+                notes.begin(before.map(|noted| State::clone(&noted.state)));
             }
+            lock(&errors).extend(written.err());
             let reached = notes.states.len() - 1;
             notes.end(reached, false);
         });

@@ -4,10 +4,10 @@
 //! A loss of power may take back a suffix of a thread's writes, but no acknowledged immediate one, no immediate one
 //! that a thread has read, and none that the thread made before a sync of its own that has returned.
 
-use super::notes::Trouble;
 use super::pool::{ID, draw_options, pool};
 use super::process::lock;
 use super::state::State;
+use super::trouble::Trouble;
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, DiskEvent, Medium};
 use crashkit::killed::{Told, told};

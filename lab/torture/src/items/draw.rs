@@ -15,6 +15,15 @@ const EXTRA_PAGES: u64 = 12;
 /// The number of recent uniques from which a compare-and-swap chooses.
 const REMEMBERED: usize = 8;
 
+/// The letters of keys: each key is one of them, or one twice.
+const LETTERS: &[u8] = b"abcd";
+
+/// Returns all places that operations name.
+pub(super) fn places() -> impl Iterator<Item = Place> {
+    let keys = LETTERS.iter().flat_map(|&letter| [vec![letter], vec![letter; 2]]);
+    keys.flat_map(|key| [(0, key.clone()), (1, key)])
+}
+
 /// The source of random operations.
 struct Draw<'r> {
     random: &'r mut Random,
@@ -30,7 +39,7 @@ impl Draw<'_> {
     /// Draws one of a few keys, so that operations conflict. No key is empty.
     fn place(&mut self) -> Place {
         let len = 1 + self.below(2) as usize;
-        let key = vec![b'a' + self.below(4) as u8; len];
+        let key = vec![LETTERS[self.below(LETTERS.len() as u64) as usize]; len];
         (self.below(2) as u8, key)
     }
 

@@ -23,6 +23,9 @@ pub(super) fn judge(items: &Items, live: &Live, mut verdict: Verdict<'_, Items>)
                 allowed.join(", or ")
             )
         })?;
+    for place in draw::places() {
+        live.check_read(&found, place)?;
+    }
     let mut state = verdict.allowed[which].clone();
     for database in [0, 1] {
         check_next_unique(live, database, state.given(database))?;

@@ -24,8 +24,9 @@ pub fn torture(bounds: &Bounds) -> Result<Report, String> {
 struct Explorer<'b> {
     bounds: &'b Bounds,
     report: &'b mut Report,
-    /// States of this history judged so far: an image's hash, and the numbers of required and possible records.
-    seen: HashSet<(u64, usize, usize)>,
+    /// States of this history judged so far: an image's hash, the number of required records, and a hash of what the
+    /// image may hold.
+    seen: HashSet<(u64, usize, u64)>,
 }
 
 /// The maximum number of consecutive crashes.
@@ -100,7 +101,7 @@ impl Explorer<'_> {
         (depth, again): (u32, bool),
         random: &mut Random,
     ) -> Result<(), String> {
-        if self.report.is_over() || !self.seen.insert((medium.hash(), least, truth.records.len())) {
+        if self.report.is_over() || !self.seen.insert((medium.hash(), least, truth.hash())) {
             return Ok(());
         }
         self.report.states += 1;
@@ -125,5 +126,49 @@ impl Explorer<'_> {
         disk.skip(self.bounds.skip);
         let (_log, _found) = truth.open(Arc::new(disk), least, random).map_err(say)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::truth::BEGIN;
+
+    /// An image that was judged is judged again when other things are required of it: an empty disk is right until the
+    /// log's creation has returned, although no record is required before or after.
+    #[test]
+    fn an_image_is_judged_by_what_is_required_now() {
+        let mut random = Random(1);
+        let bounds = Bounds {
+            histories: 1,
+            ..Bounds::default()
+        };
+        let history = run(Medium::new(), Truth::nothing(), 0, draw(), &mut random).expect("no fault");
+        let explored = bounds.explore(|report, _| {
+            let seen = HashSet::new();
+            let bounds = &bounds;
+            let mut explorer = Explorer { bounds, report, seen };
+            let mut judge = |exists| {
+                let truth = Truth {
+                    exists,
+                    keep: BEGIN,
+                    ..Truth::nothing()
+                };
+                explorer.judge(Medium::new(), (&truth, 0), &history, (DEPTH, false), &mut random)
+            };
+            judge(false)?;
+            judge(true)
+        });
+        let failure = explored.expect_err("the log is missing");
+        assert!(failure.contains("the log returned an error"), "{failure}");
+    }
+
+    fn draw() -> Draw {
+        Draw {
+            steps: 0,
+            first: 0,
+            faults: false,
+            skip: None,
+        }
     }
 }

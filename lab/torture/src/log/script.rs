@@ -161,6 +161,7 @@ impl Process {
 
     fn go(&mut self, steps: usize, random: &mut Random) -> Result<(), Trouble> {
         for _ in 0..steps {
+            let failed = self.disk.injected();
             let done = match random.below(20) {
                 0..10 => self.append(random),
                 10..13 => self.wait(random),
@@ -172,9 +173,10 @@ impl Process {
             match done {
                 Ok(()) => {}
                 Err(Error::LogFull { .. }) => self.make_room()?,
-                // The process continues after a refused call, and ends once the log has failed.
-                Err(Error::Failed(_)) if self.disk.injected() > 0 => return self.check_failed(),
-                Err(_) if self.disk.injected() > 0 => {}
+                // The process ends once the log has failed.
+                Err(Error::Failed(_)) if self.may_have_failed() => return self.check_failed(),
+                // It continues after a call of the disk has failed, which explains no later error.
+                Err(_) if self.disk.injected() > failed && self.log.failure().is_none() => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -261,9 +263,15 @@ impl Process {
             self.log.drop_below(end)
         });
         match dropped {
-            Err(_) if self.disk.injected() > 0 => Ok(()),
+            Err(Error::Failed(_)) if self.may_have_failed() => Ok(()),
             other => Ok(other?),
         }
+    }
+
+    /// Returns whether a call has failed for which the log may fail. A full disk is no such failure.
+    fn may_have_failed(&self) -> bool {
+        let failed = self.disk.failed(0);
+        failed.iter().any(|call| call.kind != FaultKind::Full)
     }
 
     /// Checks that a failed log refuses appends and acknowledges nothing more.

@@ -1,6 +1,7 @@
 //! The records that must, and those that may, survive a crash.
 
 use log::{Change, Disk, Log, LogOptions, Lsn, Needs};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 /// The id of every tortured log.
@@ -96,6 +97,20 @@ impl Truth {
             there: 0,
             keep: BEGIN,
         }
+    }
+
+    /// Returns a hash of all that an opening is judged by, except for the number of records that must survive.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.exists, self.durable, self.keep.0).hash(&mut hasher);
+        for Written {
+            content, end, done, ..
+        } in &self.records
+        {
+            let is_done = *done != usize::MAX;
+            (content.number, content.len, end.0, is_done).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// Returns the end of the first `count` records.

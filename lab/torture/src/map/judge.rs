@@ -1,8 +1,9 @@
 //! The judge of a recovered index: compares its content with the allowed contents, and writes to it.
 
+use super::reads::{get_agrees, walks_agree};
 use super::{Bytes, LiveIndex, Map, OfIndex, Op, shown};
-use crashkit::{Random, Verdict};
-use index::{Direction, Index, Value};
+use crashkit::{Depth, Random, Verdict};
+use index::{Direction, Index, Order, Value};
 use std::ops::{Bound, ControlFlow};
 
 pub(super) type FoundEntry<'g> = (&'g [u8], Value<'g>);
@@ -29,8 +30,12 @@ pub(super) fn scan<'g>(
     Ok(found)
 }
 
-/// Scans in both directions and gets every key. Returns which of the allowed states it found.
-pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Result<usize, String> {
+/// The number of operations of the run whose keys a shallow judge gets.
+const GETS: usize = 3;
+
+/// Scans in both directions and gets every key, and keys that were removed or never written. Returns which of the
+/// allowed states it found.
+pub(super) fn read_all(index: &dyn Index, verdict: &mut Verdict<'_, OfIndex>) -> Result<usize, String> {
     let guard = heap::pin();
     let max = verdict.allowed.iter().map(|map| map.len()).max().unwrap_or(0);
     let found = scan(index, Direction::Forward, &guard, max)?;
@@ -44,28 +49,29 @@ pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Res
         return Err(difference(&found, verdict.allowed));
     };
     let back = scan(index, Direction::Reverse, &guard, max)?;
-    if !found.iter().eq(back.iter().rev()) {
-        return Err("the scan downward differs from the scan upward".into());
-    }
+    walks_agree(Order::Keys, &found, &back)?;
     let get = |key: &[u8]| {
         index
             .get(key, &guard)
             .map_err(|error| format!("a get failed: {error}"))
     };
     for (key, value) in &found {
-        if get(key)?.is_none_or(|other| other != *value) {
-            return Err(format!("a get of {} differs from the scan", shown(key)));
+        get_agrees(key, Some(*value), get(key)?)?;
+    }
+    let map = verdict.allowed[which];
+    let others = verdict.allowed.iter().flat_map(|map| map.keys());
+    let mut absent: Vec<&Bytes> = others.collect();
+    let run = verdict.ops;
+    match verdict.depth {
+        Depth::Deep => absent.extend(run.iter().filter_map(Op::key)),
+        Depth::Shallow if run.is_empty() => {}
+        Depth::Shallow => {
+            let random = &mut verdict.random;
+            absent.extend((0..GETS).filter_map(|_| random.pick(run).key()));
         }
     }
-    for map in verdict.allowed {
-        for key in map
-            .keys()
-            .filter(|key| !verdict.allowed[which].contains_key(*key))
-        {
-            if get(key)?.is_some() {
-                return Err(format!("a get finds {}, but no scan does", shown(key)));
-            }
-        }
+    for key in absent.into_iter().filter(|key| !map.contains_key(*key)) {
+        get_agrees(key, None, get(key)?)?;
     }
     Ok(which)
 }

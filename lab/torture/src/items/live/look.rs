@@ -3,6 +3,8 @@
 use super::edits::shown;
 use super::{Live, NOW, failed};
 use crate::items::{Answer, Place, Shown};
+use crate::map::reads::{get_agrees, walks_agree};
+use index::Direction;
 use server::stored::{Failure, Header, Item, PLACE, StoreRecord};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -60,24 +62,38 @@ impl Live {
         }
     }
 
-    /// Returns the items of a database as clients see them.
+    /// Returns the items of a database as clients see them. No edit may be in progress. Panics if walks in both
+    /// directions do not agree.
     pub(in crate::items) fn shown(&self, database: u8) -> Result<BTreeMap<Place, Shown>, Failure> {
-        let mut all = BTreeMap::new();
+        let up = self.walk(database, Direction::Forward)?;
+        let down = self.walk(database, Direction::Reverse)?;
+        let agree = walks_agree(self.store(database).order(), &up, &down);
+        assert!(agree.is_ok(), "database {database}: {agree:?}");
+        let placed = up.into_iter().map(|(key, item)| ((database, key), item));
+        Ok(placed.collect())
+    }
+
+    fn walk(&self, database: u8, direction: Direction) -> Result<Vec<(Vec<u8>, Shown)>, Failure> {
+        let mut all = Vec::new();
         let mut visit = |key: &[u8], item: Option<&Item<'_>>| {
-            if let Some(item) = item {
-                all.insert((database, key.to_vec()), shown(item));
-            }
+            all.extend(item.map(|item| (key.to_vec(), shown(item))));
             ControlFlow::Continue(())
         };
-        self.store(database).scan(
-            Bound::Unbounded,
-            Bound::Unbounded,
-            index::Direction::Forward,
-            NOW,
-            &heap::pin(),
-            &mut visit,
-        )?;
+        let (lower, upper) = (Bound::Unbounded, Bound::Unbounded);
+        self.store(database)
+            .scan(lower, upper, direction, NOW, &heap::pin(), &mut visit)?;
         Ok(all)
+    }
+
+    /// Checks that a read of a key agrees with these items, which are all that walks have shown.
+    pub(in crate::items) fn check_read(
+        &self,
+        items: &BTreeMap<Place, Shown>,
+        (database, key): Place,
+    ) -> Result<(), String> {
+        let read = self.store(database).read(&key, NOW, shown).map_err(failed)?;
+        let agrees = get_agrees(&key, items.get(&(database, key.clone())), read.as_ref());
+        agrees.map_err(|wrong| format!("database {database}: {wrong}"))
     }
 
     /// Reads a database's map.
