@@ -165,7 +165,10 @@ impl<S: Subject> Run<S> {
         crashes: u32,
         ran: Result<Ran<S::Answer>, String>,
     ) -> Result<Run<S>, Box<Failure>> {
-        let outright = |message| Failure::outright(format!("without any crash: {message}"));
+        let outright = |message| match crashes {
+            0 => Failure::outright(format!("without any crash: {message}")),
+            _ => Failure::outright(message),
+        };
         let (ran, log) = ran.map_err(outright)?;
         let (answers, from) = ran.map_err(|message| {
             let mut failure = outright(message);

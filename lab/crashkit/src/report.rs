@@ -72,6 +72,8 @@ pub struct Failure {
     pub in_flight: Vec<String>,
     /// The stores that did not become durable.
     pub missing: Vec<Missing>,
+    /// The operations of the run after this crash; none if the crash image itself failed.
+    pub afterwards: Vec<String>,
 }
 
 impl Failure {
@@ -148,7 +150,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Writes where the crash came, the operations in flight and the lost stores.
+    /// Writes where the crash came, the operations in flight, the lost stores and the operations after it.
     fn crash(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.event, self.site) {
             (Some(EventKind::Ack(_)), _) => writeln!(f, " before the answer")?,
@@ -179,6 +181,9 @@ impl Failure {
                 "    not durable: word {:#x} = {value:#x} (there: {there:#x}), stored at {site}",
                 word * 8
             )?;
+        }
+        for op in &self.afterwards {
+            writeln!(f, "    afterwards: {op}")?;
         }
         Ok(())
     }

@@ -239,6 +239,21 @@ fn second_crashes_are_looked_at() {
     assert!(failure.message.contains("hangs"), "{failure}");
 }
 
+/// A failure in or after the run that follows a crash names that run's operations, and where the crash came.
+#[test]
+fn the_run_after_a_crash_is_described() {
+    let failure = explore(Broken::OpenedRefuses, Mode::Power).0;
+    let failure = failure.expect_err("it is broken");
+    assert_eq!((failure.crashes, failure.afterwards.len()), (1, 1), "{failure}");
+    assert!(failure.event.is_some() && failure.site.is_some(), "{failure}");
+    assert!(!failure.message.contains("without any crash"), "{failure}");
+    let failure = explore(Broken::RecoveryWaits, Mode::Power).0;
+    let failure = failure.expect_err("it is broken");
+    let first = failure.earlier.first().expect("a crash before the last");
+    let shown = format!("afterwards: {}", first.afterwards[0]);
+    assert!(failure.to_string().contains(&shown), "{failure}");
+}
+
 /// A hunt books a failure for no mutant if the program fails without any: it returns the failure.
 #[test]
 fn a_hunt_returns_failures_of_the_program_itself() {

@@ -8,7 +8,7 @@ use crate::choose::{Chooser, Contents, Fresh, Picked, Plan, Random};
 use crate::history::History;
 use crate::log::{EventKind, EventLog, LogEvent};
 use crate::model::{Tracker, Volatile};
-use crate::report::Failure;
+use crate::report::{Failure, shown};
 
 /// In each history of a hunt, `aim` draws this many places, at which a mutant's walk continues after a kill. It also
 /// continues after a crash or a kill at about half as many other places, drawn at random.
@@ -58,7 +58,7 @@ impl<S: Subject> Explorer<S> {
         state: &S::State,
     ) -> Result<(), Box<Failure>> {
         let contents = picked.iter().map(|picked| (picked.line, picked.content));
-        let after = self.go_on(run, at, contents.collect(), state)?;
+        let after = self.go_on(run, at, picked, contents.collect(), state)?;
         let mark = self.crash.mark_base();
         for picked in picked {
             self.crash.guarantee_line(picked.line, &picked.content);
@@ -66,7 +66,8 @@ impl<S: Subject> Explorer<S> {
         let walked = self.walk_after(&after, self.beginning(), at);
         self.crash.reset_base(mark);
         walked.map_err(|mut failure| {
-            let earlier = self.failure(run, at, picked, "the power was lost".into());
+            let mut earlier = self.failure(run, at, picked, "the power was lost".into());
+            earlier.afterwards = after.ops.iter().map(shown).collect();
             failure.earlier.insert(0, *earlier);
             failure
         })
@@ -82,7 +83,7 @@ impl<S: Subject> Explorer<S> {
         let tracker = self.crash.slow().tracker.clone();
         let visible = |number| Some((number, tracker.line(number)?.visible(self.crash.content(number))));
         let contents = tracker.unsettled().filter_map(visible).collect();
-        let after = self.go_on(run, at, contents, &at.expected.allowed[0])?;
+        let after = self.go_on(run, at, &[], contents, &at.expected.allowed[0])?;
         // The log continues where the killed process has left it.
         let EventLog {
             mut events,
@@ -132,17 +133,20 @@ impl<S: Subject> Explorer<S> {
         };
         let walked = self.walk_after(&run_on, from, at);
         walked.map_err(|mut failure| {
-            let earlier = self.failure(run, at, &[], "the process was killed".into());
+            let mut earlier = self.failure(run, at, &[], "the process was killed".into());
+            earlier.afterwards = run_on.ops[run.ops.len()..].iter().map(shown).collect();
             failure.earlier.insert(0, *earlier);
             failure
         })
     }
 
-    /// Recovers the image with these contents, and runs a few operations on it.
+    /// Recovers the image with these contents, of which `picked` tells what a loss of power took, and runs a few
+    /// operations on it.
     fn go_on(
         &mut self,
         run: &Run<S>,
         at: &At<'_, S>,
+        picked: &[Picked],
         contents: Contents,
         state: &S::State,
     ) -> Result<Run<S>, Box<Failure>> {
@@ -158,10 +162,16 @@ impl<S: Subject> Explorer<S> {
         let plan = Plan::Fixed(contents);
         self.crash.slow().chooser = Chooser::new(plan, Volatile::Last, Random(0), Fresh::any());
         let again = self.record(&history, Start::Again { created: at.created }, at.crashes);
-        let again = again.map_err(|mut failure| {
-            failure.message = format!("after {} crashes: {}", at.crashes, failure.message);
-            failure.crashes = at.crashes;
-            failure
+        let again = again.map_err(|failure| Failure {
+            schedule: failure.schedule,
+            preemptions: failure.preemptions,
+            afterwards: history.ops.iter().map(shown).collect(),
+            ..*self.failure(
+                run,
+                at,
+                picked,
+                format!("in the run after crash {}: {}", at.crashes, failure.message),
+            )
         })?;
         self.report.again += 1;
         self.report.note_sites(&again.log, true);
