@@ -22,6 +22,9 @@ pub use tests::{agrees_with_a_model, misses_each_persist, survives_crashes, surv
 pub type Done<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// A map from words to words on a heap. Everything that a call's answer shows is durable when it returns.
+///
+/// Implement it in the crate that defines the map, for instance in a module of its tests: a file in `tests` is another
+/// crate, in which neither the trait nor the map is local.
 pub trait WordMap: Sized + Send + Sync + 'static {
     /// Creates an empty map under the root `name`.
     fn create(heap: &Heap<Crash>, name: &[u8]) -> Done<Self>;
@@ -146,6 +149,16 @@ impl<T: WordMap> Default for OfWordMap<T> {
 
 impl<T: WordMap> OfWordMap<T> {
     /// For a map that frees no memory yet: does not recover the heap, and does not check its accounts.
+    ///
+    /// ```
+    /// # use wollemi_crashkit::words::{OfWordMap, WordMap, operation};
+    /// # fn survives<MyIndex: WordMap>() {
+    /// wollemi_crashkit::silence_findings();
+    /// let map = OfWordMap::<MyIndex>::without_accounts();
+    /// let run = wollemi_crashkit::torture(map, operation(16)).operations(40).threads(1..=2).run();
+    /// println!("{}", run.unwrap_or_else(|failure| panic!("{failure}")));
+    /// # }
+    /// ```
     #[must_use]
     pub fn without_accounts() -> Self {
         OfWordMap {
