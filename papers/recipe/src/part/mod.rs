@@ -7,7 +7,27 @@
 //! The nodes' prefixes compress paths. Making one shorter or longer takes two stores that other threads can see
 //! (`split`): first the pointer that leads past the node, or to a new node above it, then the node's prefix. A crash
 //! between them leaves a prefix that does not fit. Readers tolerate it, and the next writer that meets it
-//! distinguishes it from a change in progress, and completes it: RECIPE's Condition #3 (`repair`).
+//! distinguishes it from a change in progress, and completes it: RECIPE's Condition #3 (`repair`). All other writes
+//! satisfy Condition #1: one store commits them.
+//!
+//! | operation | condition | the store that commits it | durable before it |
+//! |---|---|---|---|
+//! | read, scan | non-blocking | none: it skips prefixes, and compares whole keys at leaves | |
+//! | insert into an N4 | #1 | the counter, with the key byte | leaf; the pointer, in the counter's line |
+//! | insert into an N16 | #1 | the counter | leaf, pointer; the key byte, in the counter's line |
+//! | insert into an N48 | #1 | the entry of the child index | leaf, pointer |
+//! | insert into an N256, or of a key that ends at a node | #1 | the pointer | leaf |
+//! | insert into a full node; node that shrinks | #1 | the parent's pointer | the copy, with a new leaf if any |
+//! | two keys diverge below a node ("leaf split") | #1 | the pointer that led to the old leaf | leaf, N4 |
+//! | update of an eight-byte value | #1 | the value, in its leaf | nothing: its mark is in its line |
+//! | other update | #1 | the pointer to a new leaf | the new leaf |
+//! | remove | #1 | null in the leaf's pointer, or in that of an ancestor without another key | nothing |
+//! | remove that leaves a leaf alone in a node | #1 | the parent's pointer, past the node | nothing |
+//! | prefix split | #3 | (1) the parent's pointer; then (2) the prefix of the node below | leaf, N4 |
+//! | prefix merge | #3 | (1) the parent's pointer, past the node; then (2) the prefix of the node below | nothing |
+//!
+//! Each of these stores is written back and fenced after it, so (1) is durable before (2). Until then it has a mark,
+//! and a thread that meets the mark persists the word (link-and-persist).
 
 mod append;
 mod build;
