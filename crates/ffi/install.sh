@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the C library and installs it: libraries, header, pkg-config file, this crate's README and the licences.
+# Builds the C library and installs it: libraries, header, pkg-config file, this crate's README, the licences
+# and a list of the crates in it.
 #
 #     crates/ffi/install.sh [--prefix DIR]          # default /usr/local; prefixed with DESTDIR, if set
 #     crates/ffi/install.sh --tarball FILE.tar.gz   # the same files as a relocatable archive
@@ -9,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-prefix=/usr/local tarball= libraries=
+prefix=/usr/local tarball='' libraries=''
 while [ $# -gt 0 ]; do
     case $1 in
     --prefix) prefix=$2 ;;
@@ -47,6 +48,7 @@ install -m 644 "$libraries/libwollemi_c.a" "$root/lib/libwollemi.a"
 install -m 644 crates/ffi/include/wollemi.h "$root/include/wollemi.h"
 sed "s/@version@/$version/" crates/ffi/wollemi.pc.in >"$root/lib/pkgconfig/wollemi.pc"
 install -m 644 crates/ffi/README.md LICENSE-MIT LICENSE-APACHE "$doc"
+contrib/sbom.sh crates/ffi >"$doc/wollemi-c.cdx.json"
 
 if [ -n "$tarball" ]; then
     tar -C "$packed" --owner=0 --group=0 -czf "$tarball" "$name"

@@ -73,6 +73,7 @@ fn the_tarball_has_all_of_it() {
         "lib/libwollemi.a",
         "include/wollemi.h",
         "lib/pkgconfig/wollemi.pc",
+        "share/doc/wollemi-c/wollemi-c.cdx.json",
     ] {
         assert!(unpacked.join(file).exists(), "{file}");
     }
