@@ -67,7 +67,7 @@ fn the_examples_are_right() {
     let unit = fs::read_to_string(contrib("wollemi.service")).expect("the unit");
     let command = unit
         .lines()
-        .find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/wollemi "));
+        .find_map(|line| line.strip_prefix("ExecStart=wollemi "));
     let command = command
         .expect("a command")
         .replace("/etc/wollemi.toml", "example.toml");
