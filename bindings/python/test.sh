@@ -21,7 +21,7 @@ mkdir -p "$target"
 venv=$target/venv
 if ! "$venv/bin/python" -c 'import hypothesis, maturin, pytest' 2>/dev/null; then
     python3 -m venv --clear "$venv"
-    "$venv/bin/pip" install --quiet 'maturin>=1.9.4,<2' 'pytest>=8,<9' 'hypothesis>=6,<7' ||
+    "$venv/bin/pip" install --quiet 'maturin>=1.12.2,<2' 'pytest>=8,<9' 'hypothesis>=6,<7' ||
         left_out "maturin, pytest and hypothesis cannot be installed: is there a network?"
 fi
 export CARGO_TARGET_DIR=$target
