@@ -14,6 +14,26 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Summarizes a figure that is the same in all rounds.
+    #[cfg(feature = "peers")]
+    pub fn same(figure: f64) -> Summary {
+        Summary {
+            median: figure,
+            min: figure,
+            max: figure,
+        }
+    }
+
+    /// Changes each figure by a function that keeps their order.
+    #[cfg(feature = "peers")]
+    pub fn map(self, mut change: impl FnMut(f64) -> f64) -> Summary {
+        Summary {
+            median: change(self.median),
+            min: change(self.min),
+            max: change(self.max),
+        }
+    }
+
     /// Summarizes these rounds; `None` if there are none.
     pub fn of(rounds: impl IntoIterator<Item = f64>) -> Option<Summary> {
         let mut rounds: Vec<f64> = rounds.into_iter().collect();

@@ -29,7 +29,8 @@ pub struct Persists {
     pub fences_per_op: f64,
 }
 
-/// Counts the persists of inserting keys of this kind, of `ops` updates, and of `ops` operations of YCSB A.
+/// Counts the persists of loading keys of this kind, and then of `ops` updates, operations of YCSB A, inserts and
+/// removals.
 pub fn count(
     index: IndexKind,
     kind: KeyKind,
@@ -37,22 +38,30 @@ pub fn count(
     ops: usize,
     seed: u64,
 ) -> Result<Vec<Persists>, Error> {
-    let keys = &Keys::generate(kind, keys.min(MAX_KEYS), seed);
+    let keys = keys.min(MAX_KEYS);
+    let ops = ops.min(keys);
+    let mut keys = Keys::generate_more(kind, keys, ops, seed);
+    let inserts = keys.split_off(keys.len() - ops);
+    let keys = &keys;
     let heap = &Place::Anonymous.create(Observed::Counting(Counting::new(Hardware::as_persistent())))?;
     let Observed::Counting(counting) = heap.media() else {
         return Ok(Vec::new());
     };
     let index = store::create(index, heap)?;
     let engine: &dyn Engine = &Ours(&*index);
-    let updates = keys.shuffled(ops, seed);
+    let (updates, removes) = (keys.shuffled(ops, seed), keys.shuffled(ops, seed + 1));
     let script = ycsb_a(keys, ops, 1, seed)?;
     let shares = [
-        (Operation::Insert, Share::only(Step::Insert, keys.all())),
+        (Operation::Load, Share::only(Step::Insert, keys.all())),
         (Operation::Update, Share::only(Step::Update, updates.all())),
     ];
     let mixed = script.shares().into_iter().map(|share| (Operation::YcsbA, share));
+    let changes = [
+        (Operation::Insert, Share::only(Step::Insert, inserts.all())),
+        (Operation::Remove, Share::only(Step::Remove, removes.all())),
+    ];
     let mut all = Vec::new();
-    for (operation, share) in shares.into_iter().chain(mixed) {
+    for (operation, share) in shares.into_iter().chain(mixed).chain(changes) {
         // Completes DPTree's merges, so that they count for the operation that wrote.
         index.settle()?;
         let before = counting.counts();
@@ -78,7 +87,7 @@ mod tests {
     fn updates_are_counted() {
         let all = count(IndexKind::default(), KeyKind::U64, 2000, 1000, 1).unwrap();
         let of = |operation| all.iter().find(|one| one.operation == operation).unwrap();
-        let (insert, update, mixed) = (of(Operation::Insert), of(Operation::Update), of(Operation::YcsbA));
+        let (insert, update, mixed) = (of(Operation::Load), of(Operation::Update), of(Operation::YcsbA));
         assert!(
             insert.write_backs_per_op > 1.0 && insert.fences_per_op > 1.0,
             "{all:?}"

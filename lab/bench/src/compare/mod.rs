@@ -1,4 +1,4 @@
-//! `bench compare`: one of our indexes beside today's alternatives.
+//! `bench compare`: our indexes beside today's alternatives.
 //!
 //! I1 All engines run in one process, with the same keys, in the same loop. In memory: ours in an anonymous pool, maps
 //!    in the C library's heap, everything on huge pages. Durable: ours in a file, persistent engines in theirs.
@@ -30,7 +30,7 @@ use counted::Persists;
 use figures::{Figures, OURS};
 use pace::RoundPace;
 use pmem::PoolLevel;
-use rounds::Round;
+use rounds::{Own, Round};
 use serde::Serialize;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -42,6 +42,9 @@ pub struct CompareArgs {
     /// Index
     #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
     index: IndexKind,
+    /// Further indexes of ours, measured with it in memory
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::index())]
+    with: Vec<IndexKind>,
     /// Keys of eight bytes, random and printable
     #[arg(long, default_value = "10M", value_parser = crate::count)]
     keys: usize,
@@ -51,6 +54,9 @@ pub struct CompareArgs {
     /// Keys of either kind for the persistent engines [default: 200k; with --sync 1k]
     #[arg(long, value_parser = crate::count)]
     durable_keys: Option<usize>,
+    /// Measure only in memory
+    #[arg(long, conflicts_with_all = ["durable_keys", "sync"])]
+    in_memory: bool,
     /// Measure only the persistent engines, each configured to return from a write once it is on the medium: choose a
     /// --dir there. Ours does so only on a DAX file; elsewhere it runs at level process, for orientation
     #[arg(long, conflicts_with_all = ["keys", "str_keys"])]
@@ -59,7 +65,8 @@ pub struct CompareArgs {
     /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Maximum number of reads per round; updates and operations of YCSB A are an eighth of it, scans a fortieth
+    /// Maximum number of reads per round; updates, operations of YCSB A, inserts into the loaded map and removals are an
+    /// eighth of it each, scans a fortieth
     #[arg(long, default_value = "2M", value_parser = crate::count)]
     ops: usize,
     /// Rounds, each with all keys loaded again
@@ -94,7 +101,8 @@ struct Compared {
     kind: KeyKind,
     keys: usize,
     figures: Figures,
-    space: Space,
+    /// The space of each of our indexes.
+    space: Vec<(&'static str, Space)>,
     /// The level of our pool.
     level: PoolLevel,
     /// The persists of our index.
@@ -120,6 +128,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
     };
     let keys = args.durable_keys.unwrap_or(keys);
     let durable = [KeyKind::U64, KeyKind::Str].map(|kind| (section, kind, keys));
+    let durable = durable.into_iter().filter(|_| !args.in_memory);
     let kinds = memory.into_iter().filter(|_| !args.sync).chain(durable);
     let mut all = Vec::new();
     for (section, kind, keys) in kinds {
@@ -130,7 +139,13 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
     let verdicts = targets::verdicts(&all);
     let machine = Machine::detect();
     progress.clear();
-    report::print(args, &all, &published::beside(&all), &verdicts, &machine)
+    report::print(
+        args,
+        &all,
+        &published::beside(args.index, &all),
+        &verdicts,
+        &machine,
+    )
 }
 
 fn compare(
@@ -142,15 +157,16 @@ fn compare(
     progress: &Progress,
 ) -> Result<Compared, Error> {
     progress.say(format_args!("making {count} {} keys", crate::name(kind)));
-    let keys = &Keys::generate(kind, count, args.seed);
     let ops = args.ops.min(count);
     let updates = ops.div_ceil(8);
+    let mut keys = Keys::generate_more(kind, count, updates, args.seed);
+    let (inserts, keys) = (&keys.split_off(count), &keys);
     let mut compared = Compared {
         section,
         kind,
         keys: count,
         figures: Figures::default(),
-        space: Space::default(),
+        space: Vec::new(),
         level: PoolLevel::Process,
         persists: counted::count(args.index, kind, count, updates, args.seed)?,
         files: Vec::new(),
@@ -169,25 +185,24 @@ fn compare(
             Section::Memory => peers::in_memory(kind),
             Section::Durable | Section::Synced => peers::durable(directory.path(), section.promise())?,
         };
-        let heap = &section
-            .place(&directory)
-            .create(pmem::Hardware::as_persistent())?;
-        let index = store::create(args.index, heap)?;
+        let own = &args.own(section, &directory)?;
         let before = calibrator.misses()?;
         let outcome = Round {
-            heap,
+            own,
             peers,
             load: keys,
             reads: &keys.shuffled(ops, seed),
             scans: &keys.shuffled(ops.div_ceil(40), seed),
             updates: &keys.shuffled(updates, seed),
+            inserts,
+            removes: &keys.shuffled(updates, !seed),
             files: (section != Section::Memory).then_some(directory.path()),
             seed,
             threads: args.threads,
             progress,
             label: format!("{section:?} {} round {round} of {rounds}", crate::name(kind)),
         }
-        .run(&*index)?;
+        .run()?;
         compared.pace.push(RoundPace {
             section,
             key_kind: kind,
@@ -196,7 +211,7 @@ fn compare(
         });
         compared.figures.add(outcome.figures);
         compared.space = outcome.space;
-        compared.level = heap.pool().level();
+        compared.level = own[0].heap.pool().level();
         compared.files = outcome.files;
         if outcome.memory.resident_mib >= compared.memory.resident_mib {
             compared.memory = outcome.memory;
@@ -224,6 +239,12 @@ impl Section {
 }
 
 impl Compared {
+    /// Returns the bytes per key of one of our indexes.
+    fn bytes_per_key(&self, engine: &str) -> Option<f64> {
+        let (_, space) = self.space.iter().find(|(name, _)| *name == engine)?;
+        Some(space.reserved as f64 / self.keys as f64)
+    }
+
     /// Returns the promise of an engine.
     fn setting(&self, engine: &str) -> &'static str {
         match (engine, self.level, self.section) {
@@ -232,12 +253,30 @@ impl Compared {
                 "level process, every write-back and fence issued: the file is not DAX, so power loss is not survived"
             }
             (OURS, PoolLevel::Process, _) => "level process, every write-back and fence issued",
+            _ if self.bytes_per_key(engine).is_some() => self.setting(OURS),
             _ => peers::setting(engine, self.section.promise()),
         }
     }
 }
 
 impl CompareArgs {
+    /// Creates our indexes of a round, each in a pool of its own. The compared one is the first.
+    fn own(&self, section: Section, directory: &TempDir) -> Result<Vec<Own>, Error> {
+        let with = self.with.iter().filter(|_| section == Section::Memory);
+        let with = with.map(|&kind| (kind.name(), kind));
+        let all = [(OURS, self.index)].into_iter().chain(with);
+        let own = |(name, kind): (_, IndexKind)| {
+            let heap = section.place(directory).create(pmem::Hardware::as_persistent())?;
+            Ok(Own {
+                name,
+                is_ordered: kind.is_ordered(),
+                index: store::create(kind, &heap)?,
+                heap,
+            })
+        };
+        all.map(own).collect()
+    }
+
     /// Returns the display name of an engine.
     fn name<'n>(&'n self, engine: &'n str) -> &'n str {
         if engine == OURS { self.index.name() } else { engine }

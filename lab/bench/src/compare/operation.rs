@@ -6,8 +6,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Inserts of absent keys; ours are durable when they return.
-    Insert,
+    /// Inserts of all keys into an empty map; ours are durable when they return.
+    Load,
     /// Single reads.
     Get,
     /// Reads of 32 keys at once.
@@ -18,18 +18,24 @@ pub enum Operation {
     Update,
     /// Half reads, half updates, mostly of popular keys.
     YcsbA,
+    /// Inserts of absent keys among those loaded.
+    Insert,
+    /// Removals of present keys.
+    Remove,
 }
 
 impl Operation {
     /// Returns its display name.
     pub fn name(self) -> &'static str {
         match self {
-            Operation::Insert => "insert",
+            Operation::Load => "load",
             Operation::Get => "get",
             Operation::MultiGet => "multi_get",
             Operation::Scan100 => "scan100",
             Operation::Update => "update",
             Operation::YcsbA => "ycsb_a",
+            Operation::Insert => "insert",
+            Operation::Remove => "remove",
         }
     }
 

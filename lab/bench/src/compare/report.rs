@@ -10,6 +10,7 @@ use super::targets::Verdict;
 use super::{CompareArgs, Compared, Section};
 use crate::keys::KeyKind;
 use crate::machine::{HugePages, Machine};
+use crate::store::Space;
 use crate::summary::Summary;
 use crate::{Error, records};
 use serde::Serialize;
@@ -43,7 +44,7 @@ enum Record<'r> {
         peer: &'r str,
         ratio: Summary,
     },
-    /// The space that our index uses.
+    /// The space that one of our indexes uses.
     Space {
         key_kind: KeyKind,
         index: &'r str,
@@ -67,12 +68,8 @@ enum Record<'r> {
         keys: usize,
         bytes_per_key: f64,
     },
-    /// A published program, measured elsewhere, beside our index.
-    Published {
-        index: &'r str,
-        #[serde(flatten)]
-        published: &'r Published,
-    },
+    /// A published program, measured elsewhere, beside one of our indexes.
+    Published(&'r Published),
     /// A target, and whether it is met.
     Target(&'r Verdict),
     /// The conditions of the run.
@@ -111,7 +108,7 @@ pub fn print(
             kind: key_kind,
             keys,
             ref figures,
-            space,
+            ref space,
             ref persists,
             ref files,
             ref pace,
@@ -150,15 +147,17 @@ pub fn print(
                 ratio,
             });
         }
-        let [bytes_per_key, live_bytes_per_key] =
-            [space.reserved, space.live].map(|bytes| bytes as f64 / keys as f64);
-        line(Record::Space {
-            key_kind,
-            index: args.index.name(),
-            keys,
-            bytes_per_key,
-            live_bytes_per_key,
-        });
+        for &(engine, Space { reserved, live }) in space {
+            let [bytes_per_key, live_bytes_per_key] =
+                [reserved, live].map(|bytes| bytes as f64 / keys as f64);
+            line(Record::Space {
+                key_kind,
+                index: args.name(engine),
+                keys,
+                bytes_per_key,
+                live_bytes_per_key,
+            });
+        }
         for persists in persists {
             line(Record::Persists {
                 section,
@@ -177,10 +176,7 @@ pub fn print(
         }
     }
     for published in published {
-        line(Record::Published {
-            index: args.index.name(),
-            published,
-        });
+        line(Record::Published(published));
     }
     for verdict in verdicts {
         line(Record::Target(verdict));

@@ -1,6 +1,6 @@
-//! A round: loads all keys again, then reads, then updates them, a slice at a time by each engine in turn.
+//! A round: loads all keys again, then reads, updates, inserts and removes, a slice at a time by each engine in turn.
 
-use super::figures::{Figures, OURS, Sample};
+use super::figures::{Figures, Sample};
 use super::operation::Operation;
 use crate::Error;
 use crate::engine::{Engine, Ours};
@@ -19,13 +19,23 @@ use pmem::Hardware;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// One round of our index and its peers.
+/// One of our indexes, empty.
+pub struct Own {
+    /// Its name among the engines.
+    pub name: &'static str,
+    /// Whether it has ordered scans.
+    pub is_ordered: bool,
+    pub heap: Heap<Hardware>,
+    pub index: Box<dyn Index>,
+}
+
+/// One round of our indexes and their peers.
 pub struct Round<'r> {
-    /// Our index's heap.
-    pub heap: &'r Heap<Hardware>,
+    /// Our indexes.
+    pub own: &'r [Own],
     /// The peers, empty.
     pub peers: Vec<peers::Named>,
-    /// The keys to insert.
+    /// The keys to load.
     pub load: &'r Keys,
     /// The keys to read.
     pub reads: &'r Keys,
@@ -33,6 +43,10 @@ pub struct Round<'r> {
     pub scans: &'r Keys,
     /// The keys to update; YCSB A has as many operations.
     pub updates: &'r Keys,
+    /// Absent keys, inserted after that.
+    pub inserts: &'r Keys,
+    /// Loaded keys, removed at the end.
+    pub removes: &'r Keys,
     /// The directory of the engines' files, each under the engine's name.
     pub files: Option<&'r Path>,
     /// The seed of this round's choices.
@@ -49,8 +63,8 @@ pub struct Round<'r> {
 pub struct Outcome {
     /// A value for each operation and engine.
     pub figures: Figures,
-    /// The space that our index uses.
-    pub space: Space,
+    /// The space that each of our indexes uses after loading.
+    pub space: Vec<(&'static str, Space)>,
     /// Bytes of each engine's files, after loading and settling.
     pub files: Vec<(&'static str, u64)>,
     /// Huge pages with all engines loaded.
@@ -62,16 +76,22 @@ type Candidate<'c> = (&'static str, Box<dyn Engine + 'c>);
 
 impl Round<'_> {
     /// Runs the round.
-    pub fn run(mut self, index: &dyn Index) -> Result<Outcome, Error> {
-        let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(index)))];
+    pub fn run(mut self) -> Result<Outcome, Error> {
+        let own = self.own.iter();
+        let own = own.map(|own| -> Candidate<'_> { (own.name, Box::new(Ours(&*own.index))) });
         let peers = self.peers.drain(..);
-        candidates.extend(peers.map(|(name, peer)| -> Candidate<'_> { (name, peer) }));
-        let candidates = &candidates;
+        let candidates: &Vec<_> = &own
+            .chain(peers.map(|(name, peer)| -> Candidate<'_> { (name, peer) }))
+            .collect();
         let mut figures = Figures::default();
         let shares = self.shares(candidates.len());
-        let inserts = only(Step::Insert, self.load, shares);
-        self.measure(&turns(Operation::Insert, candidates, &inserts), &mut figures)?;
-        let (space, memory) = (Space::of(self.heap), HugePages::now());
+        let all = |operation, step, keys, figures: &mut _| {
+            let shares = only(step, keys, shares);
+            self.measure(&turns(operation, candidates, &shares), figures)
+        };
+        all(Operation::Load, Step::Insert, self.load, &mut figures)?;
+        let space = self.own.iter().map(|own| (own.name, Space::of(&own.heap)));
+        let (space, memory) = (space.collect(), HugePages::now());
         let mut files = Vec::new();
         for (name, candidate) in candidates.iter().filter(|_| self.files.is_some()) {
             candidate.settle()?;
@@ -79,15 +99,15 @@ impl Round<'_> {
             files.extend(own.map(|path| (*name, bytes_on_disk(&path))));
         }
         self.lookups(candidates, &mut figures)?;
-        let scans = only(Step::Scan, self.scans, shares);
-        self.measure(&turns(Operation::Scan100, candidates, &scans), &mut figures)?;
-        let updates = only(Step::Update, self.updates, shares);
-        self.measure(&turns(Operation::Update, candidates, &updates), &mut figures)?;
+        self.scans(candidates, &mut figures)?;
+        all(Operation::Update, Step::Update, self.updates, &mut figures)?;
         let mixed = ycsb_a(self.load, self.updates.len(), shares, self.seed)?;
         self.measure(
             &turns(Operation::YcsbA, candidates, &mixed.shares()),
             &mut figures,
         )?;
+        all(Operation::Insert, Step::Insert, self.inserts, &mut figures)?;
+        all(Operation::Remove, Step::Remove, self.removes, &mut figures)?;
         self.progress.say(format_args!("{}: clearing up", self.label));
         Ok(Outcome {
             figures,
@@ -97,9 +117,18 @@ impl Round<'_> {
         })
     }
 
+    /// Measures the scans of each engine that has them.
+    fn scans(&self, candidates: &[Candidate<'_>], figures: &mut Figures) -> Result<(), Error> {
+        let unordered = |name| self.own.iter().any(|own| own.name == name && !own.is_ordered);
+        let ordered = candidates.iter().filter(|(name, _)| !unordered(*name));
+        let shares = only(Step::Scan, self.scans, self.shares(ordered.clone().count()));
+        self.measure(&turns(Operation::Scan100, ordered, &shares), figures)
+    }
+
     /// Measures single gets of each engine, and `multi_get` of ours in turn with them.
     fn lookups(&self, candidates: &[Candidate<'_>], figures: &mut Figures) -> Result<(), Error> {
-        let shares = self.shares(candidates.len() + 1);
+        let own = self.own.len();
+        let shares = self.shares(candidates.len() + own);
         let gets = only(Step::Read, self.reads, shares);
         let mut batches: Vec<Share<'_>> = (0..shares)
             .map(|i| Share::batches(self.reads.part(i, shares)))
@@ -107,7 +136,7 @@ impl Round<'_> {
         // Avoids the keys that single gets of the same engine have just brought into the cache.
         batches.rotate_left(shares / 2);
         let mut lookups = turns(Operation::Get, candidates, &gets);
-        lookups.extend(turns(Operation::MultiGet, &candidates[..1], &batches));
+        lookups.extend(turns(Operation::MultiGet, &candidates[..own], &batches));
         self.measure(&lookups, figures)
     }
 }
@@ -129,7 +158,7 @@ struct Turn<'c> {
 /// Creates a turn of the same operation for each candidate.
 fn turns<'c>(
     operation: Operation,
-    candidates: &'c [Candidate<'c>],
+    candidates: impl IntoIterator<Item = &'c Candidate<'c>>,
     shares: &'c [Share<'c>],
 ) -> Vec<Turn<'c>> {
     let turn = |candidate| Turn {
@@ -137,7 +166,7 @@ fn turns<'c>(
         candidate,
         shares,
     };
-    candidates.iter().map(turn).collect()
+    candidates.into_iter().map(turn).collect()
 }
 
 /// Splits the keys into this many shares of the same step.

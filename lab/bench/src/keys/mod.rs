@@ -40,6 +40,19 @@ impl Keys {
         self.numbers.push(number);
     }
 
+    /// Takes the keys from this position on away, and returns them.
+    #[cfg(feature = "peers")]
+    pub fn split_off(&mut self, at: usize) -> Keys {
+        let start = self.bounds[at];
+        let bounds = self.bounds.split_off(at);
+        self.bounds.push(start);
+        Keys {
+            bytes: self.bytes.split_off(start as usize),
+            bounds: bounds.into_iter().map(|bound| bound - start).collect(),
+            numbers: self.numbers.split_off(at),
+        }
+    }
+
     /// Returns `count` of these keys in random order; all are used before any repeats.
     #[cfg(any(test, feature = "peers"))]
     pub fn shuffled(&self, count: usize, seed: u64) -> Keys {
