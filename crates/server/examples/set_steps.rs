@@ -4,13 +4,14 @@
 //! ```text
 //! cargo build --profile profiling -p wollemi-server --example set_steps
 //! valgrind --tool=callgrind --callgrind-out-file=set_steps.out --zero-before='set_steps::set_all' \
-//!     --toggle-collect='wollemi_server::net::connection::serve::{{closure}}' \
+//!     --toggle-collect='wollemi_server::net::worker::Connection<P>::begin::{{closure}}' \
 //!     target/profiling/examples/set_steps redis process 16 DIRECTORY
 //! callgrind_annotate --inclusive=yes set_steps.out
 //! ```
 //!
-//! `set_all` begins twice, to load the keys and to set some of them again; only the latter is counted. `serve` runs a
-//! connection: parsing, carrying out, answering, and its part of the sockets.
+//! `set_all` begins twice, to load the keys and to set some of them again; only the latter is counted. `begin` runs a
+//! connection: parsing, carrying out, answering, and its part of the sockets. (`serve`, which it calls, is inlined into
+//! it in some builds.)
 //!
 //! The pool is in memory, because pools in files do not work under valgrind. The log is in the directory, on a disk; sets
 //! do not wait for its syncs. The program prints how long they took.
