@@ -136,7 +136,11 @@ impl Stripes {
     ) -> Result<Vec<Held<'_>>, Error> {
         ids.sort_unstable();
         ids.dedup();
-        ids.into_iter().map(|id| self.lock(id, gate, media)).collect()
+        let mut held = Vec::with_capacity(ids.len());
+        for id in ids {
+            held.push(self.lock(id, gate, media)?);
+        }
+        Ok(held)
     }
 
     /// Returns the version of a stripe once it is unlocked. Values read from its keys later, and before the version is
