@@ -46,7 +46,7 @@ pub use entry::{Kind, LONG_SKIP, Tagged, child_tag, damaged, matching, same_obje
 pub use index::codec::checksum;
 pub use kinds::{Head, Inner, InnerRef, Kinds, draft_kind, draft_smallest};
 pub use leaf::{Leaf, LeafRef, draft_checked_leaf, draft_leaf, fill_leaf};
-pub use multi_get::{GROUP, Walks, address, prefetch_leaf, walk_together};
+pub use multi_get::{GROUP, Walk, address, prefetch_leaf, walk_together};
 pub use place::{NodePlace, Parent};
 pub use pmem::{prefetch, prefetch_range};
 pub use publish::{publish_checked_leaf, publish_leaf, replace_value, retire};

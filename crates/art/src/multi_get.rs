@@ -8,15 +8,17 @@ use pmem::{Fault, LINE, Link, Media, Offset};
 /// Number of walks side by side: a little more than the misses that a core overlaps.
 pub const GROUP: usize = 32;
 
-/// The ends of the walks of several keys.
-#[derive(Debug)]
-pub struct Walks {
-    /// The links that end them.
-    pub links: [Link; GROUP],
-    /// The links to the nodes above, and the depths in digits there.
-    pub above: [(Link, usize); GROUP],
-    /// Whether a walk skipped no digit on its way to the node above, and so has compared all of them.
-    pub is_whole: [bool; GROUP],
+/// The walk of a key, as far as it has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk {
+    /// The link that it has reached.
+    pub link: Link,
+    /// The link to the node above, and the depth in digits there.
+    pub above: (Link, usize),
+    /// Whether it skipped no digit on its way to the node above, and so has compared all of them.
+    pub is_whole: bool,
+    /// The depth in digits at the link.
+    depth: usize,
 }
 
 /// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it. `step`
@@ -32,40 +34,34 @@ pub fn walk_together(
     top: Link,
     step: impl Fn(Link, &[u8], &mut usize) -> Result<Link, Fault>,
     ask: impl Fn(Link, &[u8], usize),
-) -> Result<Walks, Fault> {
-    let mut links = [top; GROUP];
-    let mut above = [(top, 0); GROUP];
-    let mut depths = [0; GROUP];
+) -> Result<[Walk; GROUP], Fault> {
+    let begin = Walk {
+        link: top,
+        above: (top, 0),
+        is_whole: true,
+        depth: 0,
+    };
+    let mut walks = [begin; GROUP];
     for key in keys {
         prefetch_range(key.as_ptr(), key.len());
     }
-    let mut is_whole = [true; GROUP];
     // Number of digits that each continuing walk has compared.
     let mut compared = 0;
     let mut busy = true;
     while busy {
         busy = false;
-        let walks = links
-            .iter_mut()
-            .zip(&mut above)
-            .zip(&mut depths)
-            .zip(&mut is_whole);
-        for ((((link, above), depth), is_whole), key) in walks.zip(keys) {
-            if link.is_inner() {
-                *above = (*link, *depth);
-                *is_whole = *depth == compared;
-                *link = step(*link, key, depth)?;
-                ask(*link, key, *depth);
-                busy |= link.is_inner();
+        for (walk, key) in walks.iter_mut().zip(keys) {
+            if walk.link.is_inner() {
+                walk.above = (walk.link, walk.depth);
+                walk.is_whole = walk.depth == compared;
+                walk.link = step(walk.link, key, &mut walk.depth)?;
+                ask(walk.link, key, walk.depth);
+                busy |= walk.link.is_inner();
             }
         }
         compared += 1;
     }
-    Ok(Walks {
-        links,
-        above,
-        is_whole,
-    })
+    Ok(walks)
 }
 
 impl<D: Design, M: Media> Radix<D, M> {
@@ -78,9 +74,9 @@ impl<D: Design, M: Media> Radix<D, M> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
         let ask = |link, key: &[u8], depth| self.prefetch_next(link, key, depth);
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            let Walks { links, .. } = walk_together(keys, self.top()?, step, ask)?;
-            for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
-                let leaf = self.leaf_of(link, key)?;
+            let walks = walk_together(keys, self.top()?, step, ask)?;
+            for (i, (walk, key)) in walks.iter().zip(keys).enumerate() {
+                let leaf = self.leaf_of(walk.link, key)?;
                 found(group * GROUP + i, leaf.map(|leaf| leaf.value(self.access())));
             }
         }

@@ -4,7 +4,7 @@ use crate::array::{ArrayRef, array_size};
 use crate::inline::InlineRef;
 use crate::inline::word::KeyWord;
 use crate::{Roart, Variant};
-use art::{GROUP, Kind, Tagged, Walks, address, prefetch, prefetch_leaf, prefetch_range, walk_together};
+use art::{GROUP, Kind, Tagged, Walk, address, prefetch, prefetch_leaf, prefetch_range, walk_together};
 use index::Value;
 use pmem::{Fault, Link, Media};
 
@@ -17,9 +17,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            let Walks { links, .. } = self.walk_group::<true>(keys)?;
-            for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
-                found(group * GROUP + i, self.read_at(link, key)?);
+            let walks = self.walk_group::<true>(keys)?;
+            for (i, (walk, key)) in walks.iter().zip(keys).enumerate() {
+                found(group * GROUP + i, self.read_at(walk.link, key)?);
             }
         }
         Ok(())
@@ -28,12 +28,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// Takes the walks of at most [`GROUP`] keys to their slots, and prefetches the objects there. For reads, a link to
     /// an array is replaced by the link to the only leaf with the key's fingerprint, if there is just one. For writes
     /// and for prefetches alone, it is replaced by null if no leaf has that fingerprint.
-    #[inline(always)]
-    pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<Walks, Fault> {
+    ///
+    /// Not inlined, so that the steps, which have one caller each then, are.
+    #[inline(never)]
+    pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<[Walk; GROUP], Fault> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
         let ask = |link, key: &[u8], depth| self.prefetch_next::<READS>(link, key, depth);
         let mut walks = walk_together(keys, self.root, step, ask)?;
-        for (link, key) in walks.links.iter_mut().zip(keys) {
+        for (Walk { link, .. }, key) in walks.iter_mut().zip(keys) {
             if link.kind() == Kind::Array {
                 let array = ArrayRef::at(&self.heap, *link)?;
                 if !READS {
@@ -55,17 +57,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// Prefetches the lines that the next step from `link` reads.
     #[inline(always)]
     fn prefetch_next<const READS: bool>(&self, link: Link, key: &[u8], depth: usize) {
-        if link.is_plain(Kind::Leaf) {
-            return prefetch_leaf(&self.heap, link, key);
-        }
         let start = address(&self.heap, link);
-        let byte = key
-            .get(depth + usize::from(link.aux()))
-            .copied()
-            .map_or(0, usize::from);
+        let byte = || {
+            let byte = key.get(depth + usize::from(link.aux()));
+            byte.copied().map_or(0, usize::from)
+        };
         match link.kind() {
-            Kind::N256 => prefetch(start.wrapping_add(64 + byte * size_of::<u64>())),
-            Kind::N48 => prefetch(start.wrapping_add(64 + byte)),
+            Kind::Leaf => prefetch_leaf(&self.heap, link, key),
+            Kind::N256 => prefetch(start.wrapping_add(64 + byte() * size_of::<u64>())),
+            Kind::N48 => prefetch(start.wrapping_add(64 + byte())),
             Kind::Array => prefetch_range(start, array_size(link)),
             Kind::Inline => {
                 if let (Ok(array), Some(word)) = (InlineRef::at(&self.heap, link), KeyWord::of(key)) {

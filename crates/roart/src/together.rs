@@ -30,7 +30,7 @@ use crate::locate::Place;
 use crate::subtree::pair_of;
 use crate::writer::{Above, Writer, none_removed};
 use crate::{Roart, Variant};
-use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
+use art::{Kind, Leaf, LeafRef, Tagged, Walk, draft_leaf, same};
 use heap::{Access, Error, Guard};
 use index::{Action, EachEdit, Edit};
 use pmem::{
@@ -56,15 +56,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
         each: &mut EachEdit<'_>,
     ) -> ControlFlow<()> {
         // The edit itself reports any fault.
-        let walks = self.walk_group::<false>(keys).ok();
+        let walks = self.walk_group::<false>(keys);
         // A walk that has skipped bytes is of use only if its key is probably there: a writer that does not find the
         // key has to restart.
         let above = |i: usize| {
-            let likely = |walks: &&Walks| walks.is_whole[i] || has_home(walks.links[i]);
-            walks.as_ref().filter(likely).map(|walks| Above {
-                link: walks.above[i].0,
-                depth: walks.above[i].1,
-                is_whole: walks.is_whole[i],
+            let likely = |walk: &&Walk| walk.is_whole || has_home(walk.link);
+            let walk = walks.as_ref().ok().map(|walks| &walks[i]);
+            walk.filter(likely).map(|walk| Above {
+                link: walk.above.0,
+                depth: walk.above.1,
+                is_whole: walk.is_whole,
             })
         };
         if !self.heap.media().fences() {
