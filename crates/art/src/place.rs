@@ -4,13 +4,15 @@ use pmem::{Link, Locked, Media, PSlot};
 
 /// A node whose string the key begins with, and its child for the key.
 #[derive(Clone, Copy, Debug)]
-pub struct NodePlace<N> {
+pub struct NodePlace<'g, N> {
     /// The node.
     pub node: N,
     /// Its place (kind and offset; other tag bits are those of the link that the walk followed).
     pub at: Link,
     /// Its level.
     pub level: usize,
+    /// The child's slot, if the node has one for it.
+    pub slot: Option<&'g PSlot>,
     /// The child when the walk passed: null, a leaf or an array of them, or an inner node whose string the key does
     /// not follow to the end.
     pub link: Link,

@@ -45,7 +45,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let Ok(locked) = array.lock(self.heap, place.link, path)? else {
             return Ok(None);
         };
-        if !self.is_in_place(place)? {
+        if !self.is_in_place(place) {
             return Ok(None);
         }
         let spot = word
@@ -228,6 +228,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 node: parent.node,
                 at: parent.at,
                 level: parent.level,
+                slot: Some(parent.slot),
                 link: parent.link,
                 parting: None,
             };

@@ -184,7 +184,7 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
-        self.writer(key, guard, None).edit(None, edit)
+        self.writer(key, guard, None).edit(edit)
     }
 
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {

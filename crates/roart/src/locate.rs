@@ -22,7 +22,7 @@ use art::{
 };
 use pmem::{Fault, Link, Media};
 
-pub(crate) type Place<'g> = art::NodePlace<Node<'g>>;
+pub(crate) type Place<'g> = art::NodePlace<'g, Node<'g>>;
 pub(crate) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
@@ -32,7 +32,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let (mut at, mut node, mut level) = self.top()?;
         let mut way = None;
         loop {
-            let (_, link) = node.slot::<V, M>(self.heap, level, self.key)?;
+            let (slot, link) = node.slot::<V, M>(self.heap, level, self.key)?;
             // In a large index nearly all steps are of this kind.
             if link.is_plain(Kind::N256) && level < self.key.len() {
                 (at, node, level) = (link, Node::n256_at(self.heap, link)?, level + 1);
@@ -48,6 +48,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                     node,
                     at,
                     level,
+                    slot,
                     link,
                     parting: None,
                 }));
@@ -69,6 +70,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                         node,
                         at,
                         level,
+                        slot,
                         link,
                         parting: Some((until, byte)),
                     }));

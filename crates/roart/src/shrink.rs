@@ -110,6 +110,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             node,
             at,
             level: node.header().level(media),
+            slot: None,
             link: Link::NULL,
             parting: None,
         };

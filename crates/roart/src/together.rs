@@ -70,9 +70,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         };
         if !self.heap.media().fences() {
             // There is no fence to share.
-            return keys.iter().enumerate().try_for_each(|(i, key)| {
-                each(i, &mut |edit| self.writer(key, guard, above(i)).edit(None, edit))
-            });
+            return keys
+                .iter()
+                .enumerate()
+                .try_for_each(|(i, key)| each(i, &mut |edit| self.writer(key, guard, above(i)).edit(edit)));
         }
         let mut next = 0;
         let mut flow = ControlFlow::Continue(());
@@ -99,14 +100,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
                         let place = writer.locate().ok().flatten();
                         let Some(to_join) = place.filter(|place| has_place(place.link)) else {
                             group.commit();
-                            return writer.edit(place, edit);
+                            return match place.map(|place| writer.edit_at(&place, edit)).transpose()? {
+                                Some(Some(action)) => Ok(action),
+                                _ => writer.edit(edit),
+                            };
                         };
                         if let Ok(Some(action)) = writer.join(&to_join, edit, &mut group) {
                             return Ok(action);
                         }
                         group.commit();
                         // From the root: `join` may have used up the note of skipped bytes (`Writer::passed`).
-                        writer.edit(None, edit)
+                        writer.edit(edit)
                     });
                 }
             });
@@ -347,7 +351,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             None if group.holds(array.lock_word(heap)?) => None,
             None => return Ok(None),
         };
-        if !self.is_in_place(place)? {
+        if !self.is_in_place(place) {
             return Ok(None);
         }
         let mut is_behind_mark = false;

@@ -30,28 +30,30 @@ use index::{Action, Edit};
 use pmem::{Erased, Fault, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// Applies `edit` to the key, whose place may be known already.
-    pub(crate) fn edit(&self, mut place: Option<Place<'g>>, edit: &mut dyn Edit) -> Result<Action, Error> {
+    /// Applies `edit` to the key.
+    pub(crate) fn edit(&self, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
-            let mut missed = Missed::Lost;
-            if place.is_none() {
-                place = self.locate()?;
-            }
-            if let Some(place) = place.take() {
-                let done = match place.link.kind() {
-                    Kind::Array => self.edit_in_array(&place, edit)?,
-                    Kind::Inline => self.edit_inline(&place, edit)?,
-                    _ => self.edit_in_node(&place, edit)?,
-                };
-                if let Some(action) = done {
-                    return Ok(action);
-                }
-                missed = self.missed_beside(place.node);
-            }
+            let missed = match self.locate()? {
+                Some(place) => match self.edit_at(&place, edit)? {
+                    Some(action) => return Ok(action),
+                    None => self.missed_beside(place.node),
+                },
+                None => Missed::Lost,
+            };
             if !tries.go_on(missed, self.heap.media()) {
                 return Err(damaged("key without a place", self.index.root).into());
             }
+        }
+    }
+
+    /// Applies `edit` to the key at its place; returns `None` if it is no longer there.
+    #[inline]
+    pub(crate) fn edit_at(&self, place: &Place<'g>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
+        match place.link.kind() {
+            Kind::Array => self.edit_in_array(place, edit),
+            Kind::Inline => self.edit_inline(place, edit),
+            _ => self.edit_in_node(place, edit),
         }
     }
 
@@ -176,7 +178,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         array: &ArrayRef<'g>,
         print: u16,
     ) -> Result<Option<Option<Found<'g>>>, Fault> {
-        if !self.is_in_place(place)? {
+        if !self.is_in_place(place) {
             return Ok(None);
         }
         let found = array.find_by(print, self.heap, self.key)?;
@@ -191,11 +193,13 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 
     /// Whether an array, whose lock the caller has taken, is still in its place, unless a node was put above it: the
     /// slot shows that, while its node is in use.
-    pub(crate) fn is_in_place(&self, place: &Place<'_>) -> Result<bool, Fault> {
+    pub(crate) fn is_in_place(&self, place: &Place<'_>) -> bool {
+        let (media, lock) = (self.heap.media(), &place.node.header().lock);
         // The slot is read first: a node in use afterwards was in use then.
-        let (_, link) = place.node.slot::<V, M>(self.heap, place.level, self.key)?;
-        let lock = &place.node.header().lock;
-        Ok(same_object(link, place.link) && !lock.is_obsolete(self.heap.media(), self.heap.generation()))
+        let is_there = place
+            .slot
+            .is_some_and(|slot| same_object(slot.load(media), place.link));
+        is_there && !lock.is_obsolete(media, self.heap.generation())
     }
 
     /// Whether a key may be at a place to which the `level` bytes that it should share with the writer's key, and

@@ -10,7 +10,7 @@ use art::{CommonPrefix, Kind, Missed, Tagged, Way, damaged, prefetch};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 
-pub(super) type Place<'g> = art::NodePlace<Node<'g>>;
+pub(super) type Place<'g> = art::NodePlace<'g, Node<'g>>;
 
 /// The inner node at `link`, to which `depth` bytes lead, and its level. The node is one of the link's kind: the first
 /// holder of its lock in a generation stores to what it takes for entries.
@@ -37,7 +37,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let (mut node, mut level) = node_below(self.heap, at, 0)?;
         let mut way = None;
         loop {
-            let (_, link) = node.slot(self.media(), self.key.get(level).copied());
+            let (slot, link) = node.slot(self.media(), self.key.get(level).copied());
             if level >= self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
                 return Err(damaged("leaf of the key that ends at a node", link).into());
             }
@@ -45,6 +45,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 node,
                 at,
                 level,
+                slot,
                 link,
                 parting: None,
             };
