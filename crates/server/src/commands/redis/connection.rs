@@ -132,9 +132,10 @@ impl Redis {
             [name, key, data] => (arg(name)?, arg(key)?, Some(arg(data)?)),
             _ => return None,
         };
-        let joins = match data {
-            None => name.eq_ignore_ascii_case(b"get"),
-            Some(_) => name.eq_ignore_ascii_case(b"set") && is_name(key),
+        let joins = match (name, data) {
+            ([b'g' | b'G', b'e' | b'E', b't' | b'T'], None) => true,
+            ([b's' | b'S', b'e' | b'E', b't' | b'T'], Some(_)) => is_name(key),
+            _ => false,
         };
         joins.then_some(Member { name, key, data })
     }

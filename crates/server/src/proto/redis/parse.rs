@@ -191,18 +191,25 @@ impl Parser {
     #[inline]
     fn short_length(&mut self, input: &[u8], mark: u8) -> Option<usize> {
         let line: &[u8; MAX_SHORT + 3] = input.get(self.at..)?.first_chunk()?;
-        let (mut length, mut count) = (0, 0);
-        while count < MAX_SHORT && line[1 + count].is_ascii_digit() {
-            length = length * 10 + usize::from(line[1 + count] - b'0');
-            count += 1;
-        }
-        // As everywhere, the byte behind the return counts as the line feed.
-        let whole = line[0] == mark && line[1 + count] == b'\r';
-        let strict = count == 1 || count > 1 && line[1] != b'0';
-        if !whole || !strict {
+        if line[0] != mark {
             return None;
         }
-        self.at += count + 3;
+        // As everywhere, the byte behind the return counts as the line feed.
+        let (length, digits) = match line[1..] {
+            [a @ b'0'..=b'9', b'\r', ..] => (decimal([a]), 1),
+            [a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', ..] => (decimal([a, b]), 2),
+            [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', b'\r', ..] => (decimal([a, b, c]), 3),
+            [
+                a @ b'1'..=b'9',
+                b @ b'0'..=b'9',
+                c @ b'0'..=b'9',
+                d @ b'0'..=b'9',
+                b'\r',
+                ..,
+            ] => (decimal([a, b, c, d]), 4),
+            _ => return None,
+        };
+        self.at += digits + 3;
         self.searched = 0;
         Some(length)
     }
@@ -244,6 +251,13 @@ impl Parser {
         }
         Ok(end + 1)
     }
+}
+
+/// Returns the number that has these digits.
+#[inline]
+fn decimal<const N: usize>(digits: [u8; N]) -> usize {
+    let append = |number, digit: u8| number * 10 + usize::from(digit - b'0');
+    digits.into_iter().fold(0, append)
 }
 
 /// Returns where a line ends, or else up to where there is no end. As in Redis, a line with a zero byte never ends.
