@@ -90,7 +90,7 @@ pub fn compare_syncs_every_write() {
     let engines = if cfg!(feature = "rocksdb") { 6 } else { 5 };
     assert_eq!(
         objects.iter().filter(is("throughput")).count(),
-        2 * (5 * engines + 1)
+        2 * (7 * engines + 1)
     );
     assert_eq!(objects.iter().filter(is("target")).count(), 0);
 }
