@@ -14,7 +14,7 @@
 use crate::lock::lock;
 use crate::log::Maker;
 use crate::segment::{log_name, spare_name};
-use crate::{Disk, Error, Log, Lsn};
+use crate::{Disk, Error, Histogram, Log, Lsn};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -143,8 +143,10 @@ impl<D: Disk> Log<D> {
         };
         drop(pins);
         let nanos = started.elapsed().as_nanos() as u64;
+        let bucket = Histogram::bucket(nanos / 1000);
         self.counters.room_waits.fetch_add(1, Ordering::Relaxed);
         self.counters.room_wait_nanos.fetch_add(nanos, Ordering::Relaxed);
+        self.counters.room_wait_micros[bucket].fetch_add(1, Ordering::Relaxed);
         Ok(has_room)
     }
 }

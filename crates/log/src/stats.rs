@@ -44,6 +44,8 @@ pub struct LogStats {
     pub room_waits: u64,
     /// Time spent in these waits.
     pub room_wait_time: Duration,
+    /// Histogram of these waits, in microseconds.
+    pub room_wait_micros: Histogram,
     /// Why the log accepts no more records, if it has failed.
     pub failure: Option<String>,
 }
@@ -86,6 +88,8 @@ pub(crate) struct Counters {
     pub(crate) own_waits: AtomicU64,
     pub(crate) room_waits: AtomicU64,
     pub(crate) room_wait_nanos: AtomicU64,
+    /// The buckets of a [`Histogram`].
+    pub(crate) room_wait_micros: [AtomicU64; 32],
 }
 
 impl Counters {
@@ -98,5 +102,6 @@ impl Counters {
         stats.refused_disk_full = load(&self.disk_full);
         stats.room_waits = load(&self.room_waits);
         stats.room_wait_time = Duration::from_nanos(load(&self.room_wait_nanos));
+        stats.room_wait_micros = Histogram(self.room_wait_micros.each_ref().map(load));
     }
 }

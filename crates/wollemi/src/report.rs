@@ -111,6 +111,8 @@ pub struct LogStats {
     pub room_waits: u64,
     /// Seconds that writes spent in these waits.
     pub room_wait_seconds: f64,
+    /// Histogram of these waits in microseconds, with the bounds of `sync_micros`.
+    pub room_wait_micros: Vec<u64>,
     /// Why the log has failed, if it has: all writes fail until the database is reopened.
     pub failure: Option<String>,
     /// The rebuild with which the opening began, if the pool had been lost.
@@ -125,6 +127,11 @@ pub struct LogStats {
     pub last_checkpoint: Option<Checkpoint>,
     /// Duration of the last checkpoint, in seconds.
     pub last_checkpoint_seconds: Option<f64>,
+    /// Histogram of the checkpoints' durations: element `i` counts those that took less than 2^i milliseconds, and not
+    /// less than the previous bound.
+    pub checkpoint_millis: Vec<u64>,
+    /// Seconds spent in checkpoints.
+    pub checkpoint_seconds: f64,
     /// Whether a checkpoint is in progress.
     pub is_checkpointing: bool,
     /// Seconds since the last checkpoint, or, before the first, since the opening.
@@ -150,6 +157,7 @@ impl LogStats {
             refused_at_limit: log.refused_at_limit,
             room_waits: log.room_waits,
             room_wait_seconds: log.room_wait_time.as_secs_f64(),
+            room_wait_micros: log.room_wait_micros.0.to_vec(),
             failure: log.failure.clone(),
             ..LogStats::default()
         }

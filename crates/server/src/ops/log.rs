@@ -171,7 +171,7 @@ fn rebuild_metrics(rebuilt: &Rebuilt) -> [Metric; 3] {
 }
 
 /// Returns the histograms.
-pub fn histograms(log: &LogStats) -> [Histogram; 2] {
+pub fn histograms(log: &LogStats) -> [Histogram; 4] {
     [
         Histogram {
             name: "wollemi_log_sync_duration_seconds",
@@ -185,6 +185,18 @@ pub fn histograms(log: &LogStats) -> [Histogram; 2] {
             help: "How many records one sync of the disk has made durable.",
             buckets: cumulated(&log.group_sizes, |power| ((1u64 << power) - 1) as f64),
             sum: log.synced as f64,
+        },
+        Histogram {
+            name: "wollemi_log_room_wait_duration_seconds",
+            help: "How long writes waited for a checkpoint, since the log had reached its limit.",
+            buckets: cumulated(&log.room_wait_micros, |power| (1u64 << power) as f64 / 1e6),
+            sum: log.room_wait_seconds,
+        },
+        Histogram {
+            name: "wollemi_checkpoint_duration_seconds",
+            help: "How long checkpoints took.",
+            buckets: cumulated(&log.checkpoint_millis, |power| (1u64 << power) as f64 / 1e3),
+            sum: log.checkpoint_seconds,
         },
     ]
 }
@@ -250,18 +262,26 @@ mod tests {
         let mut log = LogStats {
             sync_micros: vec![0; 32],
             group_sizes: vec![0; 32],
+            room_wait_micros: vec![0; 32],
+            checkpoint_millis: vec![0; 32],
             synced: 9,
+            checkpoint_seconds: 0.75,
             ..LogStats::default()
         };
         log.sync_micros[7] = 2; // 64 to 127 µs.
         log.sync_micros[31] = 1;
         log.group_sizes[1] = 1; // One record.
         log.group_sizes[4] = 1; // 8 to 15.
-        let [syncs, groups] = histograms(&log);
+        log.room_wait_micros[20] = 4; // 0.52 to 1.05 s.
+        log.checkpoint_millis[9] = 2; // 256 to 511 ms.
+        let [syncs, groups, room, checkpoints] = histograms(&log);
         assert_eq!(syncs.buckets[6], (64e-6, 0));
         assert_eq!(syncs.buckets[7], (128e-6, 2));
         assert_eq!(syncs.buckets.last(), Some(&(f64::INFINITY, 3)));
         assert_eq!((groups.buckets[0], groups.buckets[1]), ((0.0, 0), (1.0, 1)));
         assert_eq!((groups.buckets[4], groups.sum), ((15.0, 2), 9.0));
+        assert_eq!((room.buckets[19].1, room.buckets[20]), (0, (1.048576, 4)));
+        assert_eq!(checkpoints.buckets[9], (0.512, 2));
+        assert_eq!((checkpoints.buckets[8].1, checkpoints.sum), (0, 0.75));
     }
 }

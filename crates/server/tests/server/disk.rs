@@ -697,6 +697,8 @@ fn the_log_is_told() {
         format!("wollemi_log_sync_duration_seconds_count {}", log.syncs),
         format!("wollemi_log_group_records_bucket{{le=\"+Inf\"}} {}", log.syncs),
         format!("wollemi_log_group_records_sum {}", log.synced),
+        "wollemi_log_room_wait_duration_seconds_count 0".to_owned(),
+        format!("wollemi_checkpoint_duration_seconds_count {}", log.checkpoints),
     ] {
         assert!(reply.contains(&format!("\n{line}\n")), "no {line} in {reply}");
     }

@@ -15,7 +15,7 @@ use crate::files_error::FilesError;
 use crate::report::{Checkpoint, LogStats, Rebuilt};
 use crate::write::traffic::Alive;
 use crate::{Error, Media};
-use log::{Disk, Log, Syncer};
+use log::{Disk, Histogram, Log, Syncer};
 use pmem::Process;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -59,6 +59,10 @@ struct Last {
     done: Option<Checkpoint>,
     /// How long the last checkpoint took.
     took: Option<Duration>,
+    /// How long all checkpoints took.
+    took_in_all: Duration,
+    /// Histogram of their durations, in milliseconds.
+    millis: Histogram,
     /// When the last checkpoint was taken, or, before the first, when the database was opened.
     at: Instant,
     /// Checkpoints in progress.
@@ -205,6 +209,8 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
                 bytes: 0,
                 done: None,
                 took: None,
+                took_in_all: Duration::ZERO,
+                millis: Histogram::default(),
                 at: Instant::now(),
                 running: 0,
                 failure: None,
@@ -231,7 +237,10 @@ impl<D: Disk, M: Media> KeeperState<D, M> {
                 last.taken += 1;
                 last.bytes += done.bytes;
                 last.done = Some(*done);
-                last.took = Some(started.elapsed());
+                let took = started.elapsed();
+                last.took = Some(took);
+                last.took_in_all += took;
+                last.millis.add(took.as_millis() as u64);
                 last.at = Instant::now();
                 last.failure = None;
             }
@@ -395,6 +404,8 @@ impl<D: Disk, M: Media> Keeper for Threads<D, M> {
             checkpoint_bytes: last.bytes,
             last_checkpoint: last.done,
             last_checkpoint_seconds: last.took.map(|took| took.as_secs_f64()),
+            checkpoint_millis: last.millis.0.to_vec(),
+            checkpoint_seconds: last.took_in_all.as_secs_f64(),
             is_checkpointing: last.running > 0,
             seconds_since_checkpoint: last.at.elapsed().as_secs_f64(),
             checkpoint_failure: last.failure.clone(),

@@ -135,7 +135,8 @@ fn loaded_entries_wait_together() -> Result<(), Error> {
     Ok(())
 }
 
-/// A record that needs more than half of the log waits for a checkpoint to make room, like a small one.
+/// A record that needs more than half of the log waits for a checkpoint to make room, like a small one. The waits and
+/// the checkpoints are counted.
 #[test]
 fn a_long_record_waits_for_room() -> Result<(), Error> {
     let place = Place::new();
@@ -155,6 +156,10 @@ fn a_long_record_waits_for_room() -> Result<(), Error> {
     for _ in 0..4 {
         put(limit * 11 / 16)?;
     }
+    let log = db.log_stats().expect("a log");
+    assert!(log.room_waits > 0 && log.room_wait_seconds > 0.0, "{log:?}");
+    assert_eq!(log.room_wait_micros.iter().sum::<u64>(), log.room_waits);
+    assert_eq!(log.checkpoint_millis.iter().sum::<u64>(), log.checkpoints);
     Ok(())
 }
 
