@@ -1,11 +1,15 @@
 //! A directory of the file system.
 
-use super::platform::{allocate, read_singly, sync, sync_data};
+#[cfg(not(test))]
+use super::platform::sync;
+use super::platform::{allocate, read_singly, sync_data};
 use super::{Disk, DiskError, DiskFile, FileMapping};
 use rustix::fs::{self, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+#[cfg(test)]
+use tests::sync;
 
 /// Bytes per write of zeros: one page. A page cache with large folios keeps bytes written at once together, and a
 /// store through a mapping then dirties all of them.
@@ -238,4 +242,47 @@ fn sync_parent(path: &Path) -> Result<(), DiskError> {
     };
     let fd = open_directory(parent)?;
     sync(&fd).map_err(|errno| failed(parent, "fsync of the directory", errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::os::fd::AsFd;
+
+    thread_local! {
+        /// For each directory that this thread has synced: its number, and the names that were in it by then.
+        static SYNCED: RefCell<Vec<(u64, Vec<String>)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// Syncs the directory, and records its content.
+    pub(super) fn sync(directory: impl AsFd) -> Result<(), Errno> {
+        let names = fs::Dir::read_from(&directory)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<Result<_, Errno>>()?;
+        super::super::platform::sync(&directory)?;
+        let number = fs::fstat(&directory)?.st_ino;
+        SYNCED.with_borrow_mut(|synced| synced.push((number, names)));
+        Ok(())
+    }
+
+    /// Whether this thread has synced the directory since the last call, when it had the name.
+    fn was_synced(directory: &Path, name: &str) -> bool {
+        let number = fs::stat(directory).expect("it exists").st_ino;
+        let synced = SYNCED.take();
+        synced
+            .iter()
+            .any(|(of, names)| *of == number && names.iter().any(|known| known == name))
+    }
+
+    /// The name of a directory is durable when `open` has created it, and after `sync_name`.
+    #[test]
+    fn the_directory_s_own_name_is_durable() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let path = parent.path().join("log");
+        let directory = Directory::open(&path).expect("room");
+        assert!(was_synced(parent.path(), "log"));
+        directory.sync_name().expect("it can be synced");
+        assert!(was_synced(parent.path(), "log"));
+    }
 }
