@@ -6,9 +6,9 @@
 //! R1 A rename or removal that failed because the system was short of something (a full disk, say) has changed
 //!    nothing. The file keeps its name, and the next call tries again. An opening turns it into a spare or removes it,
 //!    like every segment that does not belong to the log any more (O3).
-//! R2 A failed sync of the directory is not repeated: another one would prove nothing about these names. This process
-//!    does not reuse files whose new names may not be durable, but removes them.
-//! R3 An error of a rename, a removal or a sync for any reason but a shortage means that the disk fails, and the log
+//! R2 The new name of a spare need not be durable. If a crash leaves the old one, beside the name of the segment that
+//!    the file has become since or without it, the next opening finds out (O4).
+//! R3 An error of a rename or a removal for any reason but a shortage means that the disk fails, and the log
 //!    with it, though no record is lost: the next opening lists the files that exist.
 
 use crate::lock::lock;
@@ -68,40 +68,23 @@ impl<D: Disk> Log<D> {
     /// Turns dropped segments into spares, and removes those beyond the maximum number. If the system is short of
     /// something, they stay for the next call.
     pub(crate) fn recycle_given_up(&self, maker: &mut Maker) -> Result<(), Error> {
-        if maker.given_up.is_empty() {
-            return Ok(());
-        }
-        let (names, mut spares) = (self.change_names(), Vec::new());
-        let mut done = Ok(());
         while let Some(&number) = maker.given_up.first() {
-            let is_kept = maker.spares.len() + spares.len() < self.options.spares;
-            done = match is_kept {
+            let is_kept = maker.spares.len() < self.options.spares;
+            let done = match is_kept {
                 true => self.disk.rename(&log_name(number), &spare_name(number)),
                 false => self.disk.remove(&log_name(number)),
             };
-            if done.is_err() {
-                break;
+            match done {
+                // The next call tries again.
+                Err(error) if error.is_shortage() => return Ok(()),
+                Err(error) => return Err(self.fail(&error)),
+                Ok(()) => maker.given_up.pop_first(),
+            };
+            if is_kept {
+                maker.spares.insert(number);
             }
-            maker.given_up.pop_first();
-            spares.extend(is_kept.then_some(number));
         }
-        // S2: a spare may be used only once its name is durable.
-        let synced = self.sync_names(names);
-        match &synced {
-            Ok(()) => maker.spares.extend(spares),
-            // R2. If the removal fails too, the next opening finds the file under one of its two names, and treats it
-            // as any other.
-            Err(_) => spares.iter().for_each(|&number| {
-                let _ = self.disk.remove(&spare_name(number));
-            }),
-        }
-        match [done, synced]
-            .into_iter()
-            .find(|done| matches!(done, Err(error) if !error.is_shortage()))
-        {
-            Some(Err(error)) => Err(self.fail(&error)),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Maximum length of the log in bytes.

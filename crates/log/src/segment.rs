@@ -16,8 +16,8 @@
 //!
 //! S1 A file is named `log-NUMBER` only after its header and its length are durable.
 //! S2 A file that waits for reuse is named `spare-NUMBER`, and the log ignores its bytes. (Before the leftovers of a
-//!    creation are removed, `check_spare` looks at the first eight, in case the file is another program's.) The name is
-//!    durable before the header is overwritten: no crash shows a new header under an old name.
+//!    creation are removed, `check_spare` looks at the first eight, in case the file is another program's.) A crash may
+//!    show the header of a later segment under this name, and under that of the segment that the file was before (O4).
 //! S3 A segment's file stays open from before the first store into it until all of it is durable, so that the sync
 //!    reports every write-back error. Older ones are opened when they are read: a long log has thousands.
 
