@@ -12,6 +12,7 @@ use crate::{Error, MAX_KEY, MAX_VALUE, OnHeap, Order};
 use heap::Heap;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// A key and its value.
@@ -108,22 +109,6 @@ impl<'p> Parts<'p> {
         self
     }
 
-    /// Passes all pairs to `take` in this thread, part by part, in whatever order their sources yield them.
-    ///
-    /// # Errors
-    ///
-    /// Errors of a source or of `take`.
-    pub fn each(self, mut take: impl FnMut(Pair<'_>) -> Result<(), Error>) -> Result<(), Error> {
-        let mut each = |pairs: &mut dyn Pairs| {
-            while let Some(pair) = pairs.next()? {
-                take(pair)?;
-            }
-            Ok(())
-        };
-        each(self.first)?;
-        self.others.into_iter().try_for_each(|part| each(part.pairs))
-    }
-
     /// Passes these parts to a build, for which a panicking source counts as [stopped](Error::Stopped), so that it
     /// cleans up. The panic resumes when the build has ended.
     pub fn catch_panics<T>(self, build: impl FnOnce(Parts<'_>) -> T) -> T {
@@ -175,6 +160,7 @@ impl<'p> Parts<'p> {
                 pairs,
                 last: None,
                 is_over: false,
+                failed: None,
             })?;
         }
         Ok(())
@@ -199,11 +185,13 @@ impl<'p> Parts<'p> {
             pairs: self.first,
             last: None,
             is_over: false,
+            failed: None,
         })
     }
 
     /// Reads all parts, each in a thread of its own except for the first, and returns their results in order. (A part
-    /// for which the system refuses a thread is read when the others are done.)
+    /// for which the system refuses a thread is read when the others are done.) Once a reading returns an error, the
+    /// others end early: what they build is of no use.
     ///
     /// # Errors
     ///
@@ -213,6 +201,7 @@ impl<'p> Parts<'p> {
         if !starts.is_sorted_by(|a, b| a < b) {
             return Err(Error::OutOfOrder);
         }
+        let failed = AtomicBool::new(false);
         let untils = starts.iter().copied().skip(1).map(Some).chain([None]);
         let others: Vec<_> = self
             .others
@@ -230,6 +219,7 @@ impl<'p> Parts<'p> {
                     pairs: part.pairs,
                     last: None,
                     is_over: false,
+                    failed: Some(&failed),
                 })),
                 other => other,
             };
@@ -247,6 +237,7 @@ impl<'p> Parts<'p> {
                 pairs: self.first,
                 last: None,
                 is_over: false,
+                failed: Some(&failed),
             });
             others.iter().for_each(run);
             first
@@ -289,7 +280,8 @@ pub trait Bulk: OnHeap {
     ///
     /// [`Error::OutOfOrder`] if keys do not ascend, are not unique, or leave their part; [`Error::KeyTooLong`] and
     /// [`Error::ValueTooLong`]; errors of a source; [`Error::Heap`] if the name is taken or invalid, or the pool is
-    /// full. Nothing that was built remains then.
+    /// full. Nothing that was built remains then, except that a DPTree whose merging thread the system refuses is there
+    /// all the same, complete.
     fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
 }
 
@@ -303,6 +295,8 @@ pub struct Reading<'p> {
     last: Option<Vec<u8>>,
     /// Whether the source has no more pairs.
     is_over: bool,
+    /// Whether the reading of a part beside this one has failed.
+    failed: Option<&'p AtomicBool>,
 }
 
 impl std::fmt::Debug for Reading<'_> {
@@ -325,16 +319,27 @@ impl<'p> Reading<'p> {
         self.until
     }
 
-    /// The next pair; `None` at the end, however often it is called there.
+    /// The next pair; `None` at the end, however often it is called there, and once the reading of another part has
+    /// failed.
     ///
     /// # Errors
     ///
     /// As for [`Bulk::build`], except for those of the heap.
     #[expect(clippy::should_implement_trait, reason = "it lends what it returns")]
     pub fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
-        if self.is_over {
+        let failed = self.failed;
+        if self.is_over || failed.is_some_and(|failed| failed.load(Relaxed)) {
             return Ok(None);
         }
+        let next = self.checked();
+        if let (Err(_), Some(failed)) = (&next, failed) {
+            failed.store(true, Relaxed);
+        }
+        next
+    }
+
+    /// The source's next pair, if it is in order, within the part, and not too long.
+    fn checked(&mut self) -> Result<Option<Pair<'_>>, Error> {
         let Some((key, value)) = self.pairs.next()? else {
             self.is_over = true;
             return Ok(None);
@@ -359,5 +364,53 @@ impl<'p> Reading<'p> {
         last.clear();
         last.extend_from_slice(key);
         Ok(Some((key, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    /// A source that fails at once.
+    struct Failing;
+
+    impl Pairs for Failing {
+        fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
+            Err(Error::Stopped)
+        }
+    }
+
+    /// A slow source that ascends from a key, and would take some ten seconds.
+    struct Slow {
+        key: [u8; 4],
+        asked: u32,
+    }
+
+    impl Pairs for Slow {
+        fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
+            sleep(Duration::from_millis(1));
+            self.asked += 1;
+            self.key = self.asked.to_be_bytes();
+            Ok((self.asked <= 10_000).then_some((&self.key, b"")))
+        }
+    }
+
+    /// Once a part has failed, the other parts end, and the error is that of the part.
+    #[test]
+    fn a_failed_part_ends_the_others() {
+        let mut slow = Slow {
+            key: [0; 4],
+            asked: 0,
+        };
+        let parts = Parts::new(&mut Failing).and(b"", &mut slow);
+        let all = parts.read(|mut reading| {
+            while reading.next()?.is_some() {}
+            Ok::<_, Error>(())
+        });
+        let all = all.expect("the parts ascend");
+        assert!(matches!(all[..], [Err(Error::Stopped), Ok(())]), "{all:?}");
+        assert!(slow.asked < 10_000, "it was read to its end");
     }
 }

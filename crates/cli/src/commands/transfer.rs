@@ -109,7 +109,7 @@ impl Import {
             failed: None,
         };
         let put = self.put_all(context, &db, &mut lines);
-        // Entries before a failure stay.
+        // Entries before a bad line stay. A build that fails for another reason leaves nothing of a new map.
         let closed = db.close();
         put?;
         closed?;
