@@ -241,9 +241,10 @@ impl<M: Media> Db<M> {
 
     /// Lists all maps by name, each with the index that holds it.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
-        let maps = self.store().maps()?;
+        let maps = self.maps_held();
+        let existing = maps.existing(&maps.held())?;
         self.store().traffic.settle_all()?;
-        Ok(maps)
+        Ok(existing.into_iter().map(|(_, map)| map).collect())
     }
 
     /// Removes a map and everything in it; returns `false` if it does not exist. One durable store removes the map, so
@@ -377,7 +378,8 @@ impl<M: Media> Db<M> {
     /// a [`Reader`](crate::Reader) and recovery has not ended. Faults below the directory are in the report.
     pub fn check(&self) -> Result<Check, Error> {
         self.store().refuse_if_pinned()?;
-        let names = self.store().named_maps()?;
+        let maps = self.maps_held();
+        let names = maps.existing(&maps.held())?;
         self.store().traffic.settle_all()?;
         let maps = names.iter().map(|(name, map)| self.check_map(name, map.clone()));
         let maps = maps.collect();
@@ -430,6 +432,14 @@ impl<M: Media> Maps<M> {
             looks: Arc::default(),
             walked: Arc::default(),
         }
+    }
+
+    /// Returns the maps, by printable name, with the names of their roots. A map that is being built does not exist yet,
+    /// though it may have its root already.
+    pub fn existing(&self, held: &Held) -> Result<Vec<(Vec<u8>, MapInfo)>, Error> {
+        let mut maps = self.store.named_maps()?;
+        maps.retain(|(_, map)| !held.building.contains(&map.name));
+        Ok(maps)
     }
 
     /// Returns the log's end at a moment when no write is in progress and no map is being created: the pool contains

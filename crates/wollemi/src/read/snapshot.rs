@@ -83,13 +83,16 @@ impl<M: Media> Db<M> {
 impl<M: Media> Snapshot<M> {
     fn new(db: Db<M>, max: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
+        // Held first, as by all that close the gate.
+        let held = db.maps_held().held();
         let closed = store.traffic.gate.close(store.heap.media())?;
-        let maps = store.maps()?;
+        let existing = db.maps_held().existing(&held)?;
+        let maps = existing.into_iter().map(|(_, map)| map).collect();
         let moment = Arc::new(Moment {
             traffic: store.traffic.clone(),
             images: store.traffic.before_images.begin(max),
         });
-        drop(closed);
+        drop((closed, held));
         // Everything it shows is durable from the start, so its readers do not wait.
         store.traffic.settle_all()?;
         Ok(Snapshot {

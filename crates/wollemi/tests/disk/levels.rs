@@ -4,7 +4,7 @@ use crate::{Place, entries, names, options};
 use pmem::pool::LastShutdown;
 use pmem::{Hardware, Pool, PoolOptions};
 use std::time::Duration;
-use wollemi::{AfterPowerLoss, Db, Error, IndexError, Level, Options};
+use wollemi::{AfterPowerLoss, Db, Error, IndexError, IndexKind, Level, Options, Parts, Sorted};
 
 /// A pool without a log gets one that covers its content; a log can be ended, and neither loses anything.
 #[test]
@@ -214,6 +214,21 @@ fn a_failed_build_takes_nothing_from_others() -> Result<(), Error> {
         db.build_map("m", [("a", "1")]),
         Err(Error::MapExists(_))
     ));
+    Ok(())
+}
+
+/// The keys of each part must lie within it, as at other levels.
+#[test]
+fn a_build_refuses_keys_beyond_their_part() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let (mut lower, mut upper) = (Sorted::new([("a", "1"), ("n", "2")]), Sorted::new([("z", "3")]));
+    let parts = Parts::new(&mut lower).and(b"m", &mut upper);
+    let built = db.build_map_with("m", IndexKind::Roart, parts);
+    assert!(
+        matches!(built, Err(Error::Index(IndexError::OutOfOrder))),
+        "{built:?}"
+    );
     Ok(())
 }
 
