@@ -2,7 +2,8 @@
 # Builds the Java binding and the memtable for Cassandra, and runs the memtable's tests, which start Cassandra nodes.
 # Passes, and says so, if a JDK, Maven or their downloads are unavailable. Arguments go to Maven: `test.sh
 # -Dtest=TwinTest`. WOLLEMI_SEED, WOLLEMI_TWIN and WOLLEMI_KILLS set the random seed and the amounts. The test of three
-# nodes takes minutes, and runs only if WOLLEMI_CLUSTER is a number of kills.
+# nodes takes minutes, and runs only if WOLLEMI_CLUSTER is a number of kills. WOLLEMI_PROFILE is Cargo's profile for the
+# native library: measurements (LoadFigures, RestartFigures) need `release`.
 set -euo pipefail
 cd "$(dirname "$0")"
 exec </dev/null
@@ -32,8 +33,8 @@ fetching() {
     fi
 }
 cargo fetch --quiet --locked --manifest-path ../java/native/Cargo.toml || leave_out 'Cargo cannot fetch what ../java/native needs'
-# The profile that builds fastest.
-fetching mvn -B -q -f ../java/pom.xml package -DskipTests -Dnative.profile=dev
+# By default the profile that builds fastest.
+fetching mvn -B -q -f ../java/pom.xml package -DskipTests "-Dnative.profile=${WOLLEMI_PROFILE:-dev}"
 fetching mvn -B -q package -DskipTests
 
 # The nodes' folders are temporary folders of the tests.

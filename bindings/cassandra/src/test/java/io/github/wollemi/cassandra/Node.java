@@ -17,6 +17,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -54,6 +55,11 @@ final class Node implements AutoCloseable {
 
     /** Java options of a small node that starts quickly. */
     private static final List<String> SMALL = List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC");
+    /** Java options of Cassandra's own configuration, for measurements. */
+    private static final List<String> AS_SHIPPED = List.of("-XX:+UseG1GC", "-XX:+ParallelRefProcEnabled",
+            "-XX:MaxTenuringThreshold=1", "-XX:G1HeapRegionSize=16m", "-XX:G1RSetUpdatingPauseTimePercent=5",
+            "-XX:MaxGCPauseMillis=300", "-XX:InitiatingHeapOccupancyPercent=70", "-XX:+PerfDisableSharedMem",
+            "-Dio.netty.tryReflectionSetAccessible=true", "-Xlog:gc:file=gc.log");
     /** Upper bound on the wait for a node's answer, in minutes; beyond it the node counts as hung. */
     private static final int MAX_ANSWER = 10;
 
@@ -64,6 +70,7 @@ final class Node implements AutoCloseable {
     private final int storagePort;
     private final String writeTimeout;
     private final List<String> options;
+    private final Map<String, String> settings;
 
     private Process process;
     /** Lines from the process; an empty value at its end. */
@@ -72,13 +79,9 @@ final class Node implements AutoCloseable {
     private Cluster cluster;
     private Session session;
 
-    /** @param options Java options, for instance {@code -Xmx} */
-    Node(Path folder, String address, String seeds, int storagePort, List<String> options) {
-        this(folder, address, List.of(seeds), freePort(address), storagePort, "120s", options);
-    }
-
+    /** @param settings settings that replace those of the tests' {@code cassandra.yaml} */
     private Node(Path folder, String address, List<String> seeds, int nativePort, int storagePort, String writeTimeout,
-            List<String> options) {
+            List<String> options, Map<String, String> settings) {
         this.folder = folder;
         this.address = address;
         this.seeds = seeds;
@@ -86,11 +89,29 @@ final class Node implements AutoCloseable {
         this.storagePort = storagePort;
         this.writeTimeout = writeTimeout;
         this.options = options;
+        this.settings = settings;
     }
 
     /** Returns a cluster of one node. */
     static Node alone(Path folder) {
-        return new Node(folder, "127.0.0.1", "127.0.0.1", freePort("127.0.0.1"), SMALL);
+        return alone(folder, SMALL, Map.of());
+    }
+
+    /**
+     * Returns a cluster of one node for measurements, with the Java options that Cassandra is shipped with.
+     *
+     * @param heapMib the size of its heap
+     * @param settings settings that replace those of the tests' {@code cassandra.yaml}
+     */
+    static Node measured(Path folder, int heapMib, Map<String, String> settings) {
+        List<String> options = new ArrayList<>(AS_SHIPPED);
+        options.addAll(List.of("-Xms" + heapMib + "m", "-Xmx" + heapMib + "m"));
+        return alone(folder, options, settings);
+    }
+
+    private static Node alone(Path folder, List<String> options, Map<String, String> settings) {
+        String address = "127.0.0.1";
+        return new Node(folder, address, List.of(address), freePort(address), freePort(address), "120s", options, settings);
     }
 
     /**
@@ -105,7 +126,7 @@ final class Node implements AutoCloseable {
         int storagePort = freePort("0.0.0.0");
         // A write that a dead node does not answer becomes a hint after this time.
         return addresses.stream().map(address -> new Node(folder.resolve(address), address, addresses, nativePort,
-                storagePort, "10s", SMALL)).toList();
+                storagePort, "10s", SMALL, Map.of())).toList();
     }
 
     static int freePort(String address) {
@@ -131,7 +152,7 @@ final class Node implements AutoCloseable {
 
     private String yaml() {
         String all = seeds.stream().map(seed -> seed + ":" + storagePort).collect(Collectors.joining(","));
-        return """
+        String yaml = """
                 cluster_name: test
                 num_tokens: 1
                 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
@@ -176,6 +197,8 @@ final class Node implements AutoCloseable {
                 materialized_views_enabled: true
                 memtable:
                   configurations:
+                    skiplist:
+                      class_name: SkipListMemtable
                     trie:
                       class_name: TrieMemtable
                     wollemi:
@@ -190,9 +213,25 @@ final class Node implements AutoCloseable {
                     wollemi_small:
                       class_name: io.github.wollemi.cassandra.WollemiMemtable
                       parameters: {directory: FOLDER/wollemi, commit_log: skip, flush_size: 1MiB}
+                    wollemi_large:
+                      class_name: io.github.wollemi.cassandra.WollemiMemtable
+                      parameters: {directory: FOLDER/wollemi, commit_log: skip, flush_size: 4GiB}
+                    wollemi_disk_large:
+                      class_name: io.github.wollemi.cassandra.WollemiMemtable
+                      parameters: {directory: FOLDER/wollemi, commit_log: skip, level: disk, flush_size: 4GiB}
                 """
                 .replace("ADDRESS", address).replace("STORAGE", "" + storagePort).replace("NATIVE", "" + nativePort)
                 .replace("SEEDS", all).replace("WRITE", writeTimeout).replace("FOLDER", folder.toString());
+        for (Map.Entry<String, String> setting : settings.entrySet()) {
+            String name = setting.getKey() + ": ";
+            yaml = yaml.replaceAll("(?m)^" + name + ".*\n", "") + name + setting.getValue() + "\n";
+        }
+        return yaml;
+    }
+
+    /** Returns the processor time that its process has taken, in seconds. */
+    double processorSeconds() {
+        return process.info().totalCpuDuration().orElseThrow().toNanos() / 1e9;
     }
 
     /** Starts it, and returns when it accepts requests. */

@@ -122,6 +122,10 @@ public final class NodeMain {
                 var memtable = table.getCurrentMemtable();
                 return memtable.getClass().getSimpleName() + " " + memtable.partitionCount();
             }
+            case "fill" -> NodeFigures.fill(table, Integer.parseInt(words[3]));
+            case "memory" -> {
+                return NodeFigures.memory(table);
+            }
             case "break" -> close(table.getCurrentMemtable(), "pools", "active", "meta");
             case "truncated" -> {
                 // As if the clock had been set back after a truncation.

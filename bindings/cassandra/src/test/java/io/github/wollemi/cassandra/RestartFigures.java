@@ -3,16 +3,15 @@ package io.github.wollemi.cassandra;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 
-import com.datastax.driver.core.PreparedStatement;
-import com.datastax.driver.core.ResultSetFuture;
-import com.datastax.driver.core.Session;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Semaphore;
+import java.util.Map;
+import java.util.function.ToDoubleFunction;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -20,60 +19,72 @@ import org.junit.jupiter.api.io.TempDir;
  * How long a killed node takes to its first answer, with unflushed rows: with Cassandra's own memtable and the commit
  * log, and with this one without. A measurement, not a test: {@code ./test.sh -Dtest=RestartFigures}.
  *
- * <p>{@code WOLLEMI_MIB} is the unflushed amount, in rows of 1 KiB, and {@code WOLLEMI_ROUNDS} the number of rounds.
+ * <p>The node itself writes the rows, several at a time, since a client takes minutes for a GiB.
+ *
+ * <p>{@code WOLLEMI_MIB} is the unflushed amount, in rows of 1 KiB, {@code WOLLEMI_ROUNDS} the number of rounds, {@code
+ * WOLLEMI_HEAP} the heap of a node, in MiB.
  */
 class RestartFigures {
-    private static final int IN_FLIGHT = 256;
-    private static final String PAD = "x".repeat(1_000);
+    private static final Map<String, String> MEMTABLES = new LinkedHashMap<>();
+
+    static {
+        MEMTABLES.put("trie", "trie");
+        MEMTABLES.put("process", "wollemi_large");
+        MEMTABLES.put("disk", "wollemi_disk_large");
+    }
+
+    /**
+     * One round of one memtable: seconds, and MiB on the disk.
+     *
+     * @param written the time to write the rows
+     * @param full from the start of a node with the rows to its first answer
+     * @param empty the same without rows
+     * @param replayed what the node's log says of the commit log
+     */
+    private record Round(double written, double full, double empty, double pools, double log, String replayed) {
+        double added() {
+            return full - empty;
+        }
+    }
 
     @TempDir
     Path folder;
 
-    private final int mib = Integer.parseInt(System.getenv().getOrDefault("WOLLEMI_MIB", "128"));
-    private final int rounds = Integer.parseInt(System.getenv().getOrDefault("WOLLEMI_ROUNDS", "3"));
+    private final int mib = Figures.setting("WOLLEMI_MIB", 128);
+    private final int rounds = Figures.setting("WOLLEMI_ROUNDS", 3);
+    private final int heap = Figures.setting("WOLLEMI_HEAP", 6144);
+    private final Map<String, List<Round>> measured = new LinkedHashMap<>();
 
     @Test
     void measure() throws Exception {
-        for (int round = 0; round < rounds; round++) {
-            for (String memtable : List.of("trie", "wollemi", "wollemi_disk")) {
-                measure(memtable, folder.resolve(memtable + round));
+        for (int number = 0; number < rounds; number++) {
+            for (var memtable : MEMTABLES.entrySet()) {
+                Round round = measure(memtable.getValue(), folder.resolve(memtable.getKey() + number));
+                measured.computeIfAbsent(memtable.getKey(), name -> new ArrayList<>()).add(round);
+                System.out.printf(Locale.ROOT, "%s: %s%n", memtable.getKey(), round);
             }
         }
+        report();
     }
 
-    private void measure(String memtable, Path folder) throws Exception {
+    private Round measure(String memtable, Path folder) throws Exception {
         int rows = mib << 10;
-        try (Node node = new Node(folder, "127.0.0.1", "127.0.0.1", Node.freePort("127.0.0.1"), List.of("-Xmx3g")).start()) {
-            node.session().execute(
-                    "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
-            node.session().execute("CREATE TABLE ks.t (p int PRIMARY KEY, pad text) WITH memtable = '" + memtable + "'");
+        // Room for all rows, so that nothing is flushed.
+        Map<String, String> settings = Map.of("memtable_allocation_type", "offheap_objects",
+                "memtable_heap_space", heap / 2 + "MiB", "memtable_offheap_space", Math.max(heap / 2, 4 * mib) + "MiB",
+                "commitlog_total_space", "8GiB");
+        try (Node node = Node.measured(folder, heap, settings).start()) {
+            Figures.createTable(node, memtable, "p int PRIMARY KEY, pad text");
             double empty = secondsToAnswer(node, -1);
             long began = System.nanoTime();
-            load(node.session(), rows);
-            double loaded = seconds(began);
+            node.run("fill ks t " + rows);
+            double written = Figures.seconds(began);
             assertEquals("0", node.run("sstables ks t"), "nothing is flushed");
-            String pools = kilobytes(node.pools());
-            String log = kilobytes(folder.resolve("commitlog"));
+            double pools = Figures.mib(node.pools());
+            double log = Figures.mib(folder.resolve("commitlog"));
             double full = secondsToAnswer(node, rows - 1);
-            System.out.printf(Locale.ROOT,
-                    "%s: %d MiB of rows in %.1f s; kilobytes of pools: %s, of log: %s; "
-                            + "first answer after a kill: %.2f s, without rows: %.2f s; %s%n",
-                    memtable, mib, loaded, pools, log, full, empty, replayed(folder.resolve("node.log")));
+            return new Round(written, full, empty, pools, log, replayed(folder.resolve("node.log")));
         }
-    }
-
-    private static void load(Session session, int rows) throws InterruptedException, ExecutionException {
-        PreparedStatement insert = session.prepare("INSERT INTO ks.t (p, pad) VALUES (?, ?)");
-        Semaphore room = new Semaphore(IN_FLIGHT);
-        for (int row = 0; row < rows; row++) {
-            room.acquire();
-            ResultSetFuture done = session.executeAsync(insert.bind(row, PAD));
-            done.addListener(room::release, Runnable::run);
-            if (row % 10_000 == 0) {
-                done.get();
-            }
-        }
-        room.acquire(IN_FLIGHT);
     }
 
     /** Kills it, starts it, and reads a row that exists (-1: none). */
@@ -82,15 +93,11 @@ class RestartFigures {
         long began = System.nanoTime();
         node.start();
         var answer = node.session().execute("SELECT pad FROM ks.t WHERE p = " + row).one();
-        double took = seconds(began);
+        double took = Figures.seconds(began);
         if (row >= 0) {
             assertNotNull(answer, "a row is lost");
         }
         return took;
-    }
-
-    private static double seconds(long began) {
-        return (System.nanoTime() - began) / 1e9;
     }
 
     /** Returns the node's last messages about its log. */
@@ -99,11 +106,24 @@ class RestartFigures {
         return said.get(said.size() - 1).replaceFirst(".* CommitLog ", "");
     }
 
-    private static String kilobytes(Path folder) throws IOException {
-        if (!Files.exists(folder)) {
-            return "0";
-        }
-        Process du = new ProcessBuilder("du", "-sk", folder.toString()).start();
-        return new String(du.getInputStream().readAllBytes()).split("\\s")[0];
+    private void report() throws IOException {
+        System.out.printf("restart: %d MiB of rows of 1 KiB; %d rounds; heap %d MiB%n%n", mib, rounds, heap);
+        List<String> head = new ArrayList<>(List.of(""));
+        head.addAll(measured.keySet());
+        Figures.print(head, List.of(
+                row("rows written in, s", "%.1f", Round::written),
+                row("first answer after a kill, s", "%.1f", Round::full),
+                row("the same start without rows, s", "%.1f", Round::empty),
+                row("difference, due to the rows, s", "%.2f", Round::added),
+                row("pools, MiB", "%.0f", Round::pools),
+                row("commit log at the kill, MiB", "%.0f", Round::log)));
+        Figures.save("restart-figures.json", Map.of("mib", mib, "heapMib", heap, "rounds", measured));
+    }
+
+    private List<String> row(String name, String format, ToDoubleFunction<Round> figure) {
+        List<String> row = new ArrayList<>(List.of(name));
+        measured.values().forEach(
+                rounds -> row.add(Figures.spread(format, rounds.stream().mapToDouble(figure).boxed().toList())));
+        return row;
     }
 }
