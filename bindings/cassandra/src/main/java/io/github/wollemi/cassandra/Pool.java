@@ -4,6 +4,7 @@ import io.github.wollemi.Database;
 import io.github.wollemi.DurableMap;
 import io.github.wollemi.Level;
 import io.github.wollemi.Options;
+import io.github.wollemi.Stats;
 import io.github.wollemi.WollemiException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
@@ -168,9 +169,18 @@ final class Pool implements AutoCloseable {
         }
     }
 
-    /** Returns the bytes in use. */
+    /**
+     * Returns the bytes in use. Soon after the opening of an existing pool it includes free space in pages that the
+     * library has not looked at yet.
+     */
     long size() {
-        return database.stats().used();
+        Stats stats = database.stats();
+        return stats.used() + stats.unswept();
+    }
+
+    /** Returns the milliseconds that the library took to open it. */
+    long openedInMillis() {
+        return database.stats().openedIn().toMillis();
     }
 
     /** Returns when the memtable was switched out, in milliseconds since 1970; {@link Long#MAX_VALUE} if it was not. */

@@ -176,7 +176,8 @@ final class Pools {
                 pool.abandon();
                 remove(pool.path());
             } else {
-                LOGGER.info("{}: adopted the memtable pool {} of {} bytes", metadata, pool, pool.size());
+                LOGGER.info("{}: adopted the memtable pool {} of {} bytes, opened in {} ms", metadata, pool, pool.size(),
+                        pool.openedInMillis());
                 adopted.add(pool);
             }
         }

@@ -178,6 +178,22 @@ class FlushTest {
         }
     }
 
+    /** Otherwise metrics would count the partitions of a large pool again after every few writes. */
+    @Test
+    void anAdoptedPoolCountsWithAllItsRows() {
+        Node node = Node.alone(folder.resolve("adopted")).start();
+        try (node) {
+            node.session().execute(
+                    "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            node.session().execute("CREATE TABLE ks.t (p int PRIMARY KEY, pad text) WITH memtable = 'wollemi'");
+            int rows = 32 << 10;
+            node.run("fill ks t " + rows);
+            node.killAndStart();
+            long offHeap = Long.parseLong(node.run("memory ks t").split(" ")[2]);
+            assertTrue(offHeap >= (long) rows * Figures.PAD.length(), "the memtable owns " + offHeap + " bytes");
+        }
+    }
+
     /** A pool that was switched out before a truncation is removed at the start; the clock of both may be set back. */
     @Test
     void aWriteAfterATruncationSurvivesAClockThatIsSetBack() {
