@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Function;
@@ -19,8 +20,8 @@ import org.junit.jupiter.api.io.TempDir;
  * Cassandra's own memtables and with this one. A measurement, not a test: {@code ./test.sh -Dtest=LoadFigures}.
  *
  * <p>Each memtable has its own node, and the nodes take turns: each round writes all rows to an empty table, reads, and
- * reads and writes. Nothing is flushed. The first round warms the nodes up and does not count. The client is this
- * process, on the same cores.
+ * reads and writes. Nothing is flushed. Half a round before the first warms the nodes up and does not count. The client
+ * is this process, on the same cores.
  *
  * <p>Settings: {@code WOLLEMI_MIB}, the amount of rows; {@code WOLLEMI_REQUESTS} per read phase and mixed phase; {@code
  * WOLLEMI_ROUNDS} that count; {@code WOLLEMI_THREADS} of the client; {@code WOLLEMI_WIDE}, the rows of a partition;
@@ -91,9 +92,12 @@ class LoadFigures {
             }
             for (int round = 0; round <= rounds; round++) {
                 for (String name : names) {
-                    Round one = round(nodes.get(name), round);
-                    if (round > 0) {
+                    if (round == 0) {
+                        round(nodes.get(name), round, (mib << 10) / 2, requests / 2);
+                    } else {
+                        Round one = round(nodes.get(name), round, mib << 10, requests);
                         measured.get(name).add(one);
+                        System.out.printf(Locale.ROOT, "%s, round %d of %d: %s%n", name, round, rounds, one);
                     }
                 }
             }
@@ -120,8 +124,8 @@ class LoadFigures {
         return node;
     }
 
-    private Round round(Node node, int number) throws IOException, InterruptedException, ExecutionException {
-        int rows = mib << 10;
+    private Round round(Node node, int number, int rows, int requests)
+            throws IOException, InterruptedException, ExecutionException {
         node.session().execute("TRUNCATE ks.t");
         double[] empty = memory(node);
         Load load = new Load(node.session(), rows, wide);
@@ -159,7 +163,7 @@ class LoadFigures {
         System.out.printf("load: %d MiB of rows of 1 KiB, %d per partition; %d requests per read or mixed phase; %d rounds; "
                 + "%d client threads; heap %d MiB%n%n", mib, wide, requests, rounds, threads, heap);
         for (Load.Kind kind : Load.Kind.values()) {
-            Figures.print(List.of(kind.name().toLowerCase(), "requests per second", "p50, ms", "p99, ms",
+            Figures.print(List.of(kind.name().toLowerCase(Locale.ROOT), "requests per second", "p50, ms", "p99, ms",
                     "processor time of the node per request, µs", "pauses", "pauses in total, ms", "longest pause, ms"),
                     rows(List.of(
                             column("%.0f", round -> round.phases.get(kind).load.perSecond()),

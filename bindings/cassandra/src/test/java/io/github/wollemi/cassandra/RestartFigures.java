@@ -37,11 +37,13 @@ class RestartFigures {
      * One round of one memtable: seconds, and MiB on the disk.
      *
      * @param written the time to write the rows
+     * @param processor the node's processor time for that
      * @param full from the start of a node with the rows to its first answer
      * @param empty the same without rows
-     * @param replayed what the node's log says of the commit log
+     * @param said what the node's log says of the commit log and of adopted pools
      */
-    private record Round(double written, double full, double empty, double pools, double log, String replayed) {
+    private record Round(double written, double processor, double full, double empty, double pools, double log,
+            String said) {
         double added() {
             return full - empty;
         }
@@ -70,20 +72,22 @@ class RestartFigures {
     private Round measure(String memtable, Path folder) throws Exception {
         int rows = mib << 10;
         // Room for all rows, so that nothing is flushed.
-        Map<String, String> settings = Map.of("memtable_allocation_type", "offheap_objects",
-                "memtable_heap_space", heap / 2 + "MiB", "memtable_offheap_space", Math.max(heap / 2, 4 * mib) + "MiB",
-                "commitlog_total_space", "8GiB");
+        Map<String, String> settings = Map.of("commitlog_sync", "periodic", "commitlog_sync_period", "10s",
+                "memtable_allocation_type", "offheap_objects", "memtable_heap_space", heap / 2 + "MiB",
+                "memtable_offheap_space", Math.max(heap / 2, 4 * mib) + "MiB", "commitlog_total_space", "8GiB");
         try (Node node = Node.measured(folder, heap, settings).start()) {
             Figures.createTable(node, memtable, "p int PRIMARY KEY, pad text");
             double empty = secondsToAnswer(node, -1);
+            double before = node.processorSeconds();
             long began = System.nanoTime();
             node.run("fill ks t " + rows);
             double written = Figures.seconds(began);
+            double processor = node.processorSeconds() - before;
             assertEquals("0", node.run("sstables ks t"), "nothing is flushed");
             double pools = Figures.mib(node.pools());
             double log = Figures.mib(folder.resolve("commitlog"));
             double full = secondsToAnswer(node, rows - 1);
-            return new Round(written, full, empty, pools, log, replayed(folder.resolve("node.log")));
+            return new Round(written, processor, full, empty, pools, log, said(folder.resolve("node.log")));
         }
     }
 
@@ -100,10 +104,18 @@ class RestartFigures {
         return took;
     }
 
-    /** Returns the node's last messages about its log. */
-    private static String replayed(Path log) throws IOException {
-        List<String> said = Files.readAllLines(log).stream().filter(line -> line.contains("replay")).toList();
-        return said.get(said.size() - 1).replaceFirst(".* CommitLog ", "");
+    /** Returns the node's last messages about the replay and about an adopted pool. */
+    private static String said(Path log) throws IOException {
+        String replay = "";
+        String adoption = "";
+        for (String line : Files.readAllLines(log)) {
+            if (line.contains("Log replay complete")) {
+                replay = line.replaceFirst(".* CommitLog ", "");
+            } else if (line.contains("adopted the memtable pool")) {
+                adoption = line.replaceFirst(".*/", "; adopted ");
+            }
+        }
+        return replay + adoption;
     }
 
     private void report() throws IOException {
@@ -112,6 +124,7 @@ class RestartFigures {
         head.addAll(measured.keySet());
         Figures.print(head, List.of(
                 row("rows written in, s", "%.1f", Round::written),
+                row("the node's processor time for it, s", "%.1f", Round::processor),
                 row("first answer after a kill, s", "%.1f", Round::full),
                 row("the same start without rows, s", "%.1f", Round::empty),
                 row("difference, due to the rows, s", "%.2f", Round::added),
