@@ -42,8 +42,11 @@ final class Figures {
         int middle = sorted.length / 2;
         double median = sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
         String text = String.format(Locale.ROOT, format, median);
-        return sorted.length == 1 ? text : text + String.format(Locale.ROOT, " (" + format + "–" + format + ")", sorted[0],
-                sorted[sorted.length - 1]);
+        if (sorted.length == 1) {
+            return text;
+        }
+        String range = " (" + format + "–" + format + ")";
+        return text + String.format(Locale.ROOT, range, sorted[0], sorted[sorted.length - 1]);
     }
 
     /** Prints a table in Markdown. */

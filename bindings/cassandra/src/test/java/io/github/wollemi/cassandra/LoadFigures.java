@@ -160,11 +160,12 @@ class LoadFigures {
     }
 
     private void report() throws IOException {
-        System.out.printf("load: %d MiB of rows of 1 KiB, %d per partition; %d requests per read or mixed phase; %d rounds; "
-                + "%d client threads; heap %d MiB%n%n", mib, wide, requests, rounds, threads, heap);
+        System.out.printf("load: %d MiB of rows of 1 KiB, %d per partition; %d requests per read or mixed phase; "
+                + "%d rounds; %d client threads; heap %d MiB%n%n", mib, wide, requests, rounds, threads, heap);
         for (Load.Kind kind : Load.Kind.values()) {
             Figures.print(List.of(kind.name().toLowerCase(Locale.ROOT), "requests per second", "p50, ms", "p99, ms",
-                    "processor time of the node per request, µs", "pauses", "pauses in total, ms", "longest pause, ms"),
+                    "processor time of the node per request, µs", "pauses", "pauses in total, ms",
+                    "longest pause, ms"),
                     rows(List.of(
                             column("%.0f", round -> round.phases.get(kind).load.perSecond()),
                             column("%.2f", round -> round.phases.get(kind).load.p50()),

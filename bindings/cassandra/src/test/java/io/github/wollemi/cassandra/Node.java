@@ -111,7 +111,9 @@ final class Node implements AutoCloseable {
 
     private static Node alone(Path folder, List<String> options, Map<String, String> settings) {
         String address = "127.0.0.1";
-        return new Node(folder, address, List.of(address), freePort(address), freePort(address), "120s", options, settings);
+        int nativePort = freePort(address);
+        int storagePort = freePort(address);
+        return new Node(folder, address, List.of(address), nativePort, storagePort, "120s", options, settings);
     }
 
     /**

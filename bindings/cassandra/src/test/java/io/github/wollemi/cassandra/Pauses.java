@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
 
 /** The garbage collector's pauses, from a node's log of them. */
 final class Pauses {
-    /** For instance {@code [2.34s][info][gc] GC(3) Pause Young (Normal) (G1 Evacuation Pause) 90M->20M(512M) 4.567ms}. */
+    /** For instance {@code [2.3s][info][gc] GC(3) Pause Young (Normal) (G1 Evacuation Pause) 90M->20M(512M) 4.567ms}. */
     private static final Pattern PAUSE = Pattern.compile(".*\\bPause .* ([0-9.]+)ms");
 
     /**
