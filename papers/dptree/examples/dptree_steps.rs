@@ -1,17 +1,17 @@
 //! Reads and writes of random pairs: the program whose instructions `docs/performance.md` counts.
 //!
 //! ```text
-//! cargo build --profile profiling -p wollemi-dptree --example steps
-//! valgrind --tool=callgrind --branch-sim=yes --callgrind-out-file=steps.out --toggle-collect='steps::get_all' \
-//!     target/profiling/examples/steps u64
-//! callgrind_annotate --inclusive=yes steps.out
+//! cargo build --profile profiling -p wollemi-dptree --example dptree_steps
+//! valgrind --tool=callgrind --branch-sim=yes --callgrind-out-file=dptree_steps.out \
+//!     --toggle-collect='dptree_steps::get_all' target/profiling/examples/dptree_steps u64
+//! callgrind_annotate --inclusive=yes dptree_steps.out
 //! ```
 //!
 //! Instead of `get_all`, `absent_all`, `multi_get_all`, `insert_all`, `buffered_all` (gets of the inserted pairs),
-//! `merge_all`, `update_all` and `remove_all` can be counted, or all of them with `steps::*_all`; the keys can be `str`
-//! (4 to 128 printable bytes) instead of `u64`. With `counted` after the kind of keys, the number of write-backs and
-//! fences is printed. Of what is counted, only `merge_all` merges, namely what `insert_all` has inserted. The updated
-//! and removed pairs are in the base tree.
+//! `merge_all`, `update_all` and `remove_all` can be counted, or all of them with `dptree_steps::*_all`; the keys can be
+//! `str` (4 to 128 printable bytes) instead of `u64`. With `counted` after the kind of keys, the number of write-backs
+//! and fences is printed. Of what is counted, only `merge_all` merges, namely what `insert_all` has inserted. The
+//! updated and removed pairs are in the base tree.
 
 use heap::Heap;
 use index::Index;
