@@ -46,12 +46,12 @@ public final class Database implements AutoCloseable {
     /**
      * Opens the database at a path.
      *
-     * @param path the pool's file
+     * @param path the pool's file; the system's bytes for it must be UTF-8, whatever the locale
      * @param options the options
      * @return the database
      */
     public static Database open(Path path, Options options) {
-        long number = Handle.open(Packed.utf8(path.toString()), options.packed());
+        long number = Handle.open(Packed.path(path), options.packed());
         return new Database(new Handle(number, "the database " + path, null, true));
     }
 

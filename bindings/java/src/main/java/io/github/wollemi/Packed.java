@@ -1,7 +1,9 @@
 package io.github.wollemi;
 
+import java.net.URLDecoder;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
 
 /**
@@ -9,6 +11,8 @@ import java.util.List;
  * endian, -1 if it is absent), and its bytes.
  */
 final class Packed {
+    private static final Path ROOT = Path.of("/");
+
     private final byte[] bytes;
     private final ByteBuffer lengths;
     private int at;
@@ -73,6 +77,21 @@ final class Packed {
             }
         }
         return packed.array();
+    }
+
+    /**
+     * Returns the bytes by which the system knows a path. They are taken from its URI, since {@link Path#toString}
+     * replaces those that the locale's encoding does not have, and so may name another file.
+     */
+    static byte[] path(Path path) {
+        // A URI is absolute. From the root, a relative path stays relative once the first slash is removed.
+        String escaped = ROOT.resolve(path).toUri().getRawPath();
+        int begin = path.isAbsolute() ? 0 : 1;
+        // The URI of a folder ends with a slash.
+        int end = escaped.length() > 1 && escaped.endsWith("/") ? escaped.length() - 1 : escaped.length();
+        // The decoder is one for forms, in which a plus is a space.
+        String bytes = escaped.substring(begin, end).replace("+", "%2B");
+        return URLDecoder.decode(bytes, StandardCharsets.ISO_8859_1).getBytes(StandardCharsets.ISO_8859_1);
     }
 
     static byte[] utf8(String text) {
