@@ -94,8 +94,13 @@ final class Packed {
         return URLDecoder.decode(bytes, StandardCharsets.ISO_8859_1).getBytes(StandardCharsets.ISO_8859_1);
     }
 
+    /** Returns a text as UTF-8. Refuses half a surrogate pair, for which {@link String#getBytes} has a question mark. */
     static byte[] utf8(String text) {
-        return text.getBytes(StandardCharsets.UTF_8);
+        byte[] utf8 = text.getBytes(StandardCharsets.UTF_8);
+        if (!text(utf8).equals(text)) {
+            throw new IllegalArgumentException("'" + text + "' contains half a surrogate pair, which has no UTF-8");
+        }
+        return utf8;
     }
 
     static String text(byte[] utf8) {

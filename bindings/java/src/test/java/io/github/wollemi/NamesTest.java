@@ -12,7 +12,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A path's file is the same for Java and for the native library. */
+/** A path's file is the same for Java and for the native library, and different names are different maps. */
 class NamesTest {
     private static final byte[] KEY = Bytes.of("key");
 
@@ -74,5 +74,16 @@ class NamesTest {
         Path latin1 = file("prix-%E9.pool");
         assertThrows(IllegalArgumentException.class, () -> Database.open(latin1));
         assertEquals(List.of(), names());
+    }
+
+    /** Half a surrogate pair has no UTF-8. As a question mark it would name another map. */
+    @Test
+    void aNameWithHalfASurrogatePairIsRefused() {
+        try (Database db = Database.inMemory(Options.DEFAULT)) {
+            assertThrows(IllegalArgumentException.class, () -> db.map("\ud800"));
+            assertThrows(IllegalArgumentException.class, () -> db.findMap("a\udc00"));
+            db.map("\ud83c\udf32").close();
+            assertEquals(List.of(new MapInfo("\ud83c\udf32", "roart")), db.maps());
+        }
     }
 }
