@@ -1,6 +1,7 @@
 """The binding as programs use it."""
 
 import asyncio
+import contextlib
 import copy
 import os
 import pathlib
@@ -372,6 +373,82 @@ def test_what_is_made_beside_a_close_is_closed(path):
     with pytest.raises(wollemi.ClosedError):
         late.append(iter(m.items()))
     wollemi.open(path, lock_wait=0).close()
+
+
+class Late:
+    """A native object whose results reach Python late: once `wait` has returned."""
+
+    def __init__(self, native, wait):
+        self._native, self._wait = native, wait
+
+    def __getattr__(self, name):
+        def call(*args):
+            result = getattr(self._native, name)(*args)
+            self._wait()
+            return result
+
+        return call
+
+
+@pytest.mark.parametrize(
+    "owner, make",
+    [
+        ("db", lambda db, m, then: db.map("new")),
+        ("db", lambda db, m, then: db.batch()),
+        ("db", lambda db, m, then: db.transaction()),
+        ("db", lambda db, m, then: db.snapshot()),
+        ("m", lambda db, m, then: iter(m.items())),
+        ("m", lambda db, m, then: m.with_durability("eventual")),
+        ("m", lambda db, m, then: m.clear()),
+        ("then", lambda db, m, then: then[m]),
+    ],
+    ids=["map", "batch", "transaction", "snapshot", "cursor", "durability", "clear", "view"],
+)
+def test_a_close_waits_for_what_another_thread_is_making(path, owner, make):
+    db = wollemi.open(path)
+    m, then = db.map("m"), db.snapshot()
+    owner = {"db": db, "m": m, "then": then}[owner]
+    native = owner._native
+    made, reopened = threading.Event(), threading.Event()
+
+    def wait():
+        made.set()
+        # It times out if the close waits for this thread.
+        reopened.wait(0.5)
+
+    def use():
+        with contextlib.suppress(wollemi.ClosedError):
+            make(db, m, then)
+
+    owner._native = Late(native, wait)
+    user = threading.Thread(target=use)
+    user.start()
+    assert made.wait(60)
+    owner._native = native
+    try:
+        db.close()
+        wollemi.open(path, lock_wait=0).close()
+    finally:
+        reopened.set()
+        user.join()
+
+
+def test_nothing_is_made_once_a_close_has_begun(path):
+    db = wollemi.open(path)
+    native = db._native
+
+    class Closing:
+        map = native.map
+
+        def close(self):
+            with pytest.raises(wollemi.ClosedError):
+                db.map("late")
+            native.close()
+
+    db._native = Closing()
+    db.close()
+    with wollemi.open(path, lock_wait=0) as db:
+        assert "late" not in db
 
 
 def test_threads_that_iterate_beside_a_close_are_told(path):

@@ -77,7 +77,6 @@ class _Closing(_Unpicklable):
     def __init__(self, native, database):
         self._native = native
         self._database = database
-        database._register(native)
 
     def close(self):
         """Releases the database. Later uses of the object raise ClosedError."""
@@ -89,11 +88,12 @@ class Database(_Unpicklable):
 
     def __init__(self, native):
         self._native = native
-        # The native objects created from it, for as long as they are used. A thread that creates one during a close
-        # either finds the database closed, or the close closes the new object.
+        # The native objects created from it, for as long as they are used, and the threads that are creating one. A
+        # thread that begins during a close finds the database closed; a close waits for those that began earlier.
         self._children = weakref.WeakSet()
+        self._creating = []
         self._closed = False
-        self._lock = threading.RLock()
+        self._lock = threading.Condition()
 
     def __enter__(self):
         return self
@@ -107,25 +107,40 @@ class Database(_Unpicklable):
         and the pool counts as one whose process was killed."""
         with self._lock:
             self._closed = True
+            # A signal's handler may close it amid a creation of its own thread, which cannot end before.
+            if threading.get_ident() not in self._creating:
+                self._lock.wait_for(lambda: not self._creating)
             children = list(self._children)
         for child in children:
             child.close()
         self._native.close()
 
-    def _register(self, native):
+    def _create(self, make, *args):
+        """Returns the native object that `make(*args)` creates, to be closed with the database."""
+        thread, native = threading.get_ident(), None
         with self._lock:
-            if not self._closed:
-                self._children.add(native)
-                return
-        native.close()
-        raise _native.ClosedError("closed: the database was closed while this object was being created")
+            if self._closed:
+                raise _native.ClosedError("closed: this object or its database is closed")
+            self._creating.append(thread)
+        try:
+            native = make(*args)
+        finally:
+            with self._lock:
+                self._creating.remove(thread)
+                if native is not None:
+                    self._children.add(native)
+                self._lock.notify_all()
+        if self._closed:
+            native.close()
+            raise _native.ClosedError("closed: the database was closed while this object was being created")
+        return native
 
     def map(self, name, *, index=None, key=None, value=None):
         """Returns the map of this name, and creates it if it is missing. `key` and `value` are codecs or their names:
         "bytes" (the default), "str", "int", "tuple" and, for values, "json"."""
         # A mistaken codec creates no map.
         key, value = codecs.find(key), codecs.find(value)
-        return Map(self._native.map(name, index), self, key, value)
+        return Map(self._create(self._native.map, name, index), self, key, value)
 
     def __contains__(self, name):
         return self._native.has_map(name)
@@ -143,7 +158,7 @@ class Database(_Unpicklable):
     def batch(self, *, durability=None):
         """Returns a batch, whose changes are all made or none, also in a crash: `with db.batch() as batch:
         batch.put(...)`."""
-        batch = Batch(self._native.batch(), self)
+        batch = Batch(self._create(self._native.batch), self)
         if durability is not None:
             batch._native.set_durability(_immediate(durability))
         return batch
@@ -156,7 +171,7 @@ class Database(_Unpicklable):
 
     def _begin(self, durability, again=False):
         # A transaction that runs again after a conflict is not failed by writes of other keys.
-        transaction = Transaction(self._native.begin(again), self)
+        transaction = Transaction(self._create(self._native.begin, again), self)
         if durability is not None:
             transaction._native.set_durability(_immediate(durability))
         return transaction
@@ -187,7 +202,7 @@ class Database(_Unpicklable):
 
     def snapshot(self, *, max_memory=None):
         """Takes a snapshot of all maps, readable while other threads write. A context manager that closes it."""
-        return Snapshot(self._native.snapshot(max_memory), self)
+        return Snapshot(self._create(self._native.snapshot, max_memory), self)
 
     @property
     def level(self):
@@ -303,8 +318,7 @@ class _Readable(_Closing):
             start = least if start is None else max(start, least)
             stop = behind if stop is None else min(stop, behind)
             prefix = None
-        cursor = self._range(start, stop, prefix, reverse)
-        self._database._register(cursor)
+        cursor = self._database._create(self._range, start, stop, prefix, reverse)
         if self._plain:
             return cursor
         key, value = self._key.decode, self._value.decode
@@ -435,9 +449,7 @@ class Map(_Readable, MutableMapping):
 
     def clear(self):
         """Removes all entries, one after the other. Entries that other threads add meanwhile may remain."""
-        cursor = self._native.range()
-        self._database._register(cursor)
-        for key, _ in cursor:
+        for key, _ in self._database._create(self._native.range):
             self._native.remove(key)
 
     def compare_and_swap(self, key, expected, new):
@@ -452,9 +464,8 @@ class Map(_Readable, MutableMapping):
     def with_durability(self, durability):
         """Returns the same map with writes durable when they return ("immediate") or soon ("eventual"). Level
         "disk"."""
-        other = Map(
-            self._native.with_durability(_immediate(durability)), self._database, self._key, self._value
-        )
+        native = self._database._create(self._native.with_durability, _immediate(durability))
+        other = Map(native, self._database, self._key, self._value)
         other._durability = durability
         return other
 
@@ -651,7 +662,8 @@ class Snapshot(_Closing):
 
     def map(self, map_):
         """Returns a map as it was."""
-        return View(self._native.view(map_._native), self._database, map_._key, map_._value)
+        native = self._database._create(self._native.view, map_._native)
+        return View(native, self._database, map_._key, map_._value)
 
     __getitem__ = map
 
