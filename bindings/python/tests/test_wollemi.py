@@ -634,6 +634,13 @@ def test_prefixes_of_tuples_are_their_first_elements(db):
     assert len(m.keys(prefix=())) == len(keys)
 
 
+def test_elements_of_different_types_are_ordered_by_type(db):
+    m = db.map("m", key="tuple")
+    keys = [(None,), (b"b",), ("a",), (("a",),), (2,), (1.5,), (False,), (True,)]
+    m.update(dict.fromkeys(reversed(keys), b""))
+    assert list(m) == keys
+
+
 def test_threads_move_money_and_none_is_lost(db):
     accounts = db.map("accounts", key="int", value="int")
     accounts.update({i: 100 for i in range(8)})
