@@ -280,8 +280,7 @@ pub trait Bulk: OnHeap {
     ///
     /// [`Error::OutOfOrder`] if keys do not ascend, are not unique, or leave their part; [`Error::KeyTooLong`] and
     /// [`Error::ValueTooLong`]; errors of a source; [`Error::Heap`] if the name is taken or invalid, or the pool is
-    /// full. Nothing that was built remains then, except that a DPTree whose merging thread the system refuses is there
-    /// all the same, complete.
+    /// full, or the system refuses a thread that the index needs. Nothing that was built remains then.
     fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
 }
 

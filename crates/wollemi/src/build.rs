@@ -57,7 +57,7 @@ impl<M: Media> Db<M> {
     /// [`Error::MapExists`] if the map exists or is being built; [`Error::MapName`]; [`Error::Index`] if keys do not
     /// ascend ([`OutOfOrder`](crate::IndexError::OutOfOrder)), if a key or a value is too long, or if the pool is full
     /// or opened read-only. On an error, or if `pairs` panics, nothing of the map remains, except at level
-    /// [`Disk`](crate::Level::Disk), and except for a DPTree whose merging thread the system refuses: that map is there.
+    /// [`Disk`](crate::Level::Disk).
     pub fn build_map<K, V>(&self, name: &str, pairs: impl IntoIterator<Item = (K, V)>) -> Result<Map, Error>
     where
         K: AsRef<[u8]>,

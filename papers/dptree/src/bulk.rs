@@ -9,6 +9,7 @@ use crate::base::new_leaf;
 use crate::key::{MarkedPair, in_place};
 use crate::options::{Choice, DpTreeOptions};
 use crate::root::{Root, tag};
+use crate::worker::Worker;
 use crate::{DpTree, KIND, tracer};
 use heap::{Access, Error, Heap};
 use index::codec::{self, PairWords, prefix};
@@ -41,6 +42,8 @@ type Failed = (index::Error, Vec<Link>);
 impl<M: Media, C: Choice> Bulk for DpTree<M, C> {
     fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
         let options = DpTreeOptions::on::<M, C>().sane();
+        // Before the tree has its name: nothing remains of a build whose thread does not start.
+        let worker = Worker::start(&options)?;
         // SAFETY: this reads only objects made by this thread, or by one that it waits for, and none of them can be
         // retired meanwhile.
         let access = unsafe { heap.access() };
@@ -61,7 +64,7 @@ impl<M: Media, C: Choice> Bulk for DpTree<M, C> {
             }
         };
         match named {
-            Ok(root) => Ok(Self::attach(heap, root, options)?),
+            Ok(root) => Ok(Self::attach(heap, root, options, || Ok(worker))?),
             Err((error, links)) => {
                 // SAFETY: none of them was published, or drafted in an earlier opening.
                 unsafe { heap.retire_unpublished(links, &*tracer()) }?;

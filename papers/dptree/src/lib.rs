@@ -75,7 +75,7 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 use tree::TreeState;
-use worker::Owner;
+use worker::{Owner, Worker};
 
 /// The kind of a DPTree in the heap's root directory.
 pub const KIND: u32 = 20;
@@ -149,15 +149,18 @@ impl<M: Media> DpTree<M> {
 impl<M: Media, C: Choice> DpTree<M, C> {
     fn make(heap: &Heap<M>, name: &[u8], options: DpTreeOptions) -> Result<Self, heap::Error> {
         let options = options.sane();
+        // Before the root: a tree whose thread does not start is not created.
+        let worker = Worker::start(&options)?;
         // SAFETY: it is the root of an empty DPTree.
         let link =
             unsafe { index::create_root(heap, name, KIND, |batch| draft_root(heap, &options, batch)) }?;
-        Self::attach(heap, link, options)
+        Self::attach(heap, link, options, || Ok(worker))
     }
 
     fn open_root(heap: &Heap<M>, name: &[u8], options: DpTreeOptions) -> Result<Option<Self>, heap::Error> {
         let link = Self::find_root(heap, name)?;
-        link.map(|link| Self::attach(heap, link, options)).transpose()
+        let open = |link| Self::attach(heap, link, options, || Worker::start(&options));
+        link.map(open).transpose()
     }
 
     fn find_root(heap: &Heap<M>, name: &[u8]) -> Result<Option<Link>, heap::Error> {
@@ -174,8 +177,13 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         Ok(Some(root.link))
     }
 
-    /// The tree under this root: the one that is open already, or else one opened from the pool.
-    fn attach(heap: &Heap<M>, root: Link, options: DpTreeOptions) -> Result<Self, heap::Error> {
+    /// The tree under this root: the one that is open already, or else one opened from the pool, with this worker.
+    fn attach(
+        heap: &Heap<M>,
+        root: Link,
+        options: DpTreeOptions,
+        worker: impl FnOnce() -> Result<Worker<M>, heap::Error>,
+    ) -> Result<Self, heap::Error> {
         let fault = Fault {
             what: "root of a DPTree",
             offset: root.bits(),
@@ -185,7 +193,8 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         // retire the base's leaves; so merges, and checks, which exclude them, need no guard. No other thread has the
         // tree while it is being opened.
         let heap = unsafe { heap.access() };
-        let owner = heap.attach(at, || Owner::start(TreeState::open(heap, root, options)?))?;
+        let open = || Ok::<_, heap::Error>(Owner::new(TreeState::open(heap, root, options)?, worker()?));
+        let owner = heap.attach(at, open)?;
         Ok(DpTree {
             owner: owner.ok_or(fault)?,
             chosen: PhantomData,

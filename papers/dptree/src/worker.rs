@@ -6,9 +6,11 @@
 //!    if they hold no guard, which recovery might wait for, and not soon after a failed merge (I1). But for these
 //!    writers, the buffer trees are bounded.
 
+use crate::DpTreeOptions;
 use crate::log::lock;
 use crate::tree::TreeState;
 use pmem::{Media, Process};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -33,6 +35,38 @@ struct Signal {
     changed: Condvar,
 }
 
+/// A thread, and where its tree is sent.
+type Waiting<M> = (JoinHandle<()>, Sender<Arc<TreeState<M>>>);
+
+/// The background thread of a tree that is not open yet. The thread waits for the tree, and ends if it gets none.
+#[derive(Debug)]
+pub(crate) struct Worker<M: Media> {
+    signal: Arc<Signal>,
+    thread: Option<Waiting<M>>,
+}
+
+impl<M: Media> Worker<M> {
+    /// Starts the thread, if the options ask for one.
+    pub(crate) fn start(options: &DpTreeOptions) -> Result<Worker<M>, heap::Error> {
+        let signal = Arc::<Signal>::default();
+        let thread = match options.workers {
+            0 => None,
+            _ => {
+                let (sender, tree) = channel::<Arc<TreeState<M>>>();
+                let signal = Arc::clone(&signal);
+                let thread = std::thread::Builder::new().name("wollemi-dptree".into());
+                let thread = thread.spawn(move || {
+                    if let Ok(shared) = tree.recv() {
+                        work(&shared, &signal);
+                    }
+                });
+                Some((thread.map_err(heap::Error::Thread)?, sender))
+            }
+        };
+        Ok(Worker { signal, thread })
+    }
+}
+
 /// The state that handles of a DPTree share, and the thread that merges for them; both end with the last handle. In a
 /// forked child, its drop only frees memory.
 #[derive(Debug)]
@@ -44,28 +78,24 @@ pub(crate) struct Owner<M: Media> {
 }
 
 impl<M: Media> Owner<M> {
-    /// Starts the thread, if the options ask for one.
-    pub(crate) fn start(shared: TreeState<M>) -> Result<Owner<M>, heap::Error> {
-        let (shared, signal) = (Arc::new(shared), Arc::<Signal>::default());
-        let thread = match shared.options.workers {
-            0 => None,
-            _ => {
-                let (shared, signal) = (Arc::clone(&shared), Arc::clone(&signal));
-                let thread = std::thread::Builder::new().name("wollemi-dptree".into());
-                let thread = thread.spawn(move || work(&shared, &signal));
-                Some(thread.map_err(heap::Error::Thread)?)
-            }
-        };
+    /// Hands the tree to its thread, if there is one.
+    pub(crate) fn new(shared: TreeState<M>, worker: Worker<M>) -> Owner<M> {
+        let shared = Arc::new(shared);
+        let thread = worker.thread.map(|(thread, sender)| {
+            // The thread waits for it.
+            let _ = sender.send(Arc::clone(&shared));
+            thread
+        });
         let owner = Owner {
             shared,
-            signal,
+            signal: worker.signal,
             thread,
             process: Process::current(),
         };
         if owner.thread.is_some() && owner.shared.trees().middle.is_some() {
             owner.want();
         }
-        Ok(owner)
+        owner
     }
 
     fn want(&self) {

@@ -47,8 +47,8 @@ impl<M: Media> Store<M> {
         })?;
         let made = kind.create(&self.heap, name.as_bytes(), self.guarded(name));
         if made.is_err() {
-            // The log already records the map as created. Undo that, unless the map has a root: a DPTree whose thread
-            // does not start was created all the same.
+            // The log already records the map as created. Undo that, unless the map has a root: an index that was
+            // created may still fail to open, if its pool is damaged.
             if self.heap.root(name.as_bytes())?.is_none()
                 && let Some(journal) = self.traffic.journal.get()
             {
