@@ -8,8 +8,26 @@ import io.github.wollemi.WollemiException;
 public final class MemtableFailure extends RuntimeException {
     private static final long serialVersionUID = 1;
 
+    /** Whether the write can never succeed. */
+    private final boolean permanent;
+
     MemtableFailure(String message, Throwable cause) {
+        this(message, cause, false);
+    }
+
+    private MemtableFailure(String message, Throwable cause, boolean permanent) {
         super(message, cause);
+        this.permanent = permanent;
+    }
+
+    /** Refuses a write that no pool can take. */
+    static MemtableFailure refusal(String message) {
+        return new MemtableFailure(message, null, true);
+    }
+
+    /** Returns whether the same write would be refused again, whatever the state of the pool. */
+    boolean isPermanent() {
+        return permanent;
     }
 
     /** Converts a failed call of the library. */

@@ -15,6 +15,7 @@ import org.apache.cassandra.db.EmptyIterators;
 import org.apache.cassandra.db.PartitionPosition;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.SystemKeyspace;
+import org.apache.cassandra.db.commitlog.CommitLog;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.memtable.AbstractAllocatorMemtable;
@@ -32,6 +33,7 @@ import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.schema.IndexMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
+import org.apache.cassandra.service.StorageService;
 import org.apache.cassandra.utils.concurrent.OpOrder;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -111,11 +113,27 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         // Before the write: if an index fails after the row was written, the row is flushed, and all of its columns must
         // be known.
         columnsCollector.update(update.columns());
-        writer.write();
+        try {
+            writer.write();
+        } catch (MemtableFailure failed) {
+            if (failed.isPermanent() && isReplaying()) {
+                LOGGER.error("a write in the commit log is left out: it was refused when it was made", failed);
+                return Long.MAX_VALUE;
+            }
+            throw failed;
+        }
         liveDataSize.addAndGet(writer.growth());
         currentOperations.addAndGet(update.operationCount());
         flushTrigger.wrote(pool, update.dataSize());
         return writer.timeDelta();
+    }
+
+    /**
+     * Returns whether the node is replaying its commit log. The log has refused writes too, since Cassandra adds a write
+     * to it first; an exception during the replay would keep the node from starting.
+     */
+    private static boolean isReplaying() {
+        return StorageService.instance.isStarting() && CommitLog.instance.hasFilesToReplay();
     }
 
     @Override

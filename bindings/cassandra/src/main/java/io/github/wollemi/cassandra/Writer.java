@@ -57,7 +57,6 @@ final class Writer implements ColumnData.PostReconciliationFunction {
         stripe.lock();
         try {
             merge();
-            refuseLongKeys();
             stripe.change(this::put);
             tellIndexes();
         } catch (WollemiException failed) {
@@ -83,13 +82,13 @@ final class Writer implements ColumnData.PostReconciliationFunction {
         }
         if (!update.staticRow().isEmpty()) {
             byte[] key = Keys.statics(partition);
-            byte[] found = pool.rows().get(key);
+            byte[] found = find(key);
             Row existing = found == null ? null : Codec.statics(ByteBuffer.wrap(found), pool.schema(), metadata);
             add(key, found, Codec.statics(merge(existing, update.staticRow()), schema));
         }
         for (Row row : update) {
             byte[] key = Keys.row(partition, metadata.comparator, row.clustering());
-            byte[] found = pool.rows().get(key);
+            byte[] found = find(key);
             Row existing = found == null ? null : Codec.row(ByteBuffer.wrap(found), pool.schema(), metadata);
             add(key, found, Codec.row(merge(existing, row), schema));
         }
@@ -98,7 +97,7 @@ final class Writer implements ColumnData.PostReconciliationFunction {
     private void mergeDeletion() {
         DeletionInfo deletion = update.deletionInfo();
         byte[] key = Keys.deletion(partition);
-        byte[] found = pool.rows().get(key);
+        byte[] found = find(key);
         DeletionInfo existing =
                 found == null ? DeletionInfo.LIVE : Codec.deletion(ByteBuffer.wrap(found), pool.schema(), metadata);
         if (!deletion.mayModify(existing)) {
@@ -121,7 +120,21 @@ final class Writer implements ColumnData.PostReconciliationFunction {
         return merged;
     }
 
+    /** Returns the value of a key, or null; refuses a key that no pool can have. */
+    private byte[] find(byte[] key) {
+        if (key.length > Database.maxKey()) {
+            throw MemtableFailure.refusal("a row of " + metadata + " has a key of " + key.length
+                    + " bytes in byte-comparable form (partition and clustering): a wollemi memtable takes at most "
+                    + Database.maxKey());
+        }
+        return pool.rows().get(key);
+    }
+
     private void add(byte[] key, byte[] found, byte[] value) {
+        if (value.length > Database.maxValue()) {
+            throw MemtableFailure.refusal("a row of " + metadata + " has " + value.length
+                    + " bytes with this write: a wollemi memtable takes at most " + Database.maxValue());
+        }
         puts.add(key);
         puts.add(value);
         growth += value.length - (found == null ? -key.length : found.length);
@@ -133,16 +146,6 @@ final class Writer implements ColumnData.PostReconciliationFunction {
             changes.forEach(Runnable::run);
         } finally {
             indexer.commit();
-        }
-    }
-
-    private void refuseLongKeys() {
-        for (int i = 0; i < puts.size(); i += 2) {
-            if (puts.get(i).length > Database.maxKey()) {
-                throw new MemtableFailure("a row of " + metadata + " has a key of " + puts.get(i).length
-                        + " bytes in byte-comparable form (partition and clustering): a wollemi memtable takes at most "
-                        + Database.maxKey(), null);
-            }
         }
     }
 

@@ -110,6 +110,25 @@ class FlushTest {
         assertEquals(1, session.execute("SELECT k FROM ks.unmarked").all().size());
     }
 
+    /** A write that the memtable refuses stays in the commit log: its replay must not keep the node from starting. */
+    @Test
+    void aNodeStartsAfterAWriteThatItHasRefused() {
+        Node node = Node.alone(folder.resolve("refusing")).start();
+        try (node) {
+            Session session = node.session();
+            session.execute(
+                    "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+            session.execute("CREATE TABLE ks.t (p text, c text, PRIMARY KEY (p, c)) WITH memtable = 'wollemi_keep'");
+            session.execute("INSERT INTO ks.t (p, c) VALUES ('a', 'a')");
+            String half = "x".repeat(40_000);
+            DriverException refused = assertThrows(DriverException.class,
+                    () -> session.execute("INSERT INTO ks.t (p, c) VALUES (?, ?)", half, half));
+            session.execute("INSERT INTO ks.t (p, c) VALUES ('b', 'b')");
+            node.killAndStart();
+            assertEquals(2, node.session().execute("SELECT p FROM ks.t").all().size(), () -> "without " + refused);
+        }
+    }
+
     @Test
     void aWriteThatFailsTakesNoRowOutOfAnIndex() {
         Session session = node.session();
