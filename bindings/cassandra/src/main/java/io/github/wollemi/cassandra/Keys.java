@@ -1,5 +1,7 @@
 package io.github.wollemi.cassandra;
 
+import io.github.wollemi.Database;
+import io.github.wollemi.ReadableMap;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import org.apache.cassandra.db.BufferDecoratedKey;
@@ -50,7 +52,7 @@ final class Keys {
         return with(partition, BEHIND);
     }
 
-    /** Returns the key of a row, or a bound between rows. */
+    /** Returns the key of a row. It may be too long for a pool. */
     static byte[] row(byte[] partition, ClusteringComparator comparator, ClusteringPrefix<?> clustering) {
         byte[] behind = ByteSourceInverse.readBytes(comparator.asByteComparable(clustering).asComparableBytes(VERSION));
         byte[] key = Arrays.copyOf(partition, partition.length + behind.length);
@@ -58,10 +60,28 @@ final class Keys {
         return key;
     }
 
+    /** Returns whether a pool can have keys of a partition: SSTables may have partitions whose keys are too long. */
+    static boolean fits(byte[] partition) {
+        return partition.length < Database.maxKey();
+    }
+
+    /**
+     * Cuts a bound to the length of the longest key. A cut bound divides the keys of a pool as the whole one does: none
+     * of them is a prefix of a bound, so each differs from the bound in the bytes that are left.
+     */
+    private static byte[] cut(byte[] bound) {
+        return bound.length <= Database.maxKey() ? bound : Arrays.copyOf(bound, Database.maxKey());
+    }
+
+    /** Returns a bound between the rows of a partition. */
+    static byte[] bound(byte[] partition, ClusteringComparator comparator, ClusteringPrefix<?> clustering) {
+        return cut(row(partition, comparator, clustering));
+    }
+
     /** Returns a lower bound for the partitions from a position on. */
     static byte[] lower(PartitionPosition position, boolean inclusive) {
         byte[] bytes = ByteSourceInverse.readBytes(position.asComparableBytes(VERSION));
-        return inclusive || !(position instanceof DecoratedKey) ? bytes : with(bytes, BEHIND);
+        return cut(inclusive || !(position instanceof DecoratedKey) ? bytes : with(bytes, BEHIND));
     }
 
     /** Returns an upper bound for the partitions up to a position. */
@@ -77,6 +97,11 @@ final class Keys {
     /** Returns whether a key belongs to a partition. */
     static boolean belongs(ByteBuffer key, byte[] partition) {
         return key.remaining() > partition.length && key.mismatch(ByteBuffer.wrap(partition)) == partition.length;
+    }
+
+    /** Returns the value of a row's key, or null if there is none. */
+    static byte[] find(ReadableMap view, byte[] row) {
+        return row.length <= Database.maxKey() ? view.get(row) : null;
     }
 
     private static byte[] with(byte[] bytes, byte last) {

@@ -37,11 +37,15 @@ final class Reader {
 
     /** Returns whether a pool has anything of a partition. */
     static boolean holds(Pool pool, byte[] partition) {
-        return pool.rows().tailMap(partition, true).headMap(Keys.behind(partition), false).firstEntry() != null;
+        return Keys.fits(partition)
+                && pool.rows().tailMap(partition, true).headMap(Keys.behind(partition), false).firstEntry() != null;
     }
 
     /** Returns the selected parts, or null if there are none. */
     UnfilteredRowIterator read() {
+        if (!Keys.fits(partition)) {
+            return null;
+        }
         Stripes.Stripe stripe = pool.stripe(partition);
         for (int tries = 0; tries < TRIES; tries++) {
             long before = stripe.changes();
@@ -111,13 +115,13 @@ final class Reader {
     private Iterator<ByteBuffer> values(ReadableMap view, Slice slice) {
         byte[] point = selection.point(partition, slice);
         if (point != null) {
-            byte[] value = view.get(point);
+            byte[] value = Keys.find(view, point);
             return value == null ? Collections.emptyIterator() : List.of(ByteBuffer.wrap(value)).iterator();
         }
         var comparator = selection.metadata().comparator;
         ReadableMap part = view
-                .tailMap(Keys.row(partition, comparator, slice.start()), true)
-                .headMap(Keys.row(partition, comparator, slice.end()), true);
+                .tailMap(Keys.bound(partition, comparator, slice.start()), true)
+                .headMap(Keys.bound(partition, comparator, slice.end()), true);
         Cursor cursor = (selection.reversed() ? part.descendingMap() : part).cursor();
         return Values.of(cursor);
     }

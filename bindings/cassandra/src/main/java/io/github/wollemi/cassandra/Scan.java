@@ -136,7 +136,7 @@ final class Scan implements Iterator<Partition> {
 
         @Override
         public Row getRow(Clustering<?> clustering) {
-            byte[] value = view.get(Keys.row(partition, metadata.comparator, clustering));
+            byte[] value = Keys.find(view, Keys.row(partition, metadata.comparator, clustering));
             return value == null ? null : Codec.row(ByteBuffer.wrap(value), pool.schema(), metadata);
         }
 

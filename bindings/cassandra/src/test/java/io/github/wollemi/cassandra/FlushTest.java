@@ -129,6 +129,41 @@ class FlushTest {
         }
     }
 
+    /** SSTables may have keys that no pool can have: of an earlier memtable of the table, or of another node. */
+    @Test
+    void rowsInSstablesMayHaveKeysThatAreTooLongForAPool() {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.long (p text, c text, v int, PRIMARY KEY (p, c)) "
+                + "WITH memtable = 'skiplist' AND gc_grace_seconds = 0");
+        String half = "x".repeat(40_000);
+        String whole = "y".repeat(65_530);
+        for (String p : List.of(half, whole)) {
+            session.execute("INSERT INTO ks.long (p, c, v) VALUES (?, ?, 1)", p, half);
+            session.execute("INSERT INTO ks.long (p, c, v) VALUES (?, 'gone', 1)", p);
+        }
+        node.run("flush ks long");
+        for (String p : List.of(half, whole)) {
+            session.execute("DELETE FROM ks.long WHERE p = ? AND c = 'gone'", p);
+        }
+        node.run("flush ks long");
+        session.execute("ALTER TABLE ks.long WITH memtable = 'wollemi'");
+        session.execute("INSERT INTO ks.long (p, c, v) VALUES (?, 'b', 2)", half);
+        assertEquals("WollemiMemtable 1", node.run("memtable ks long"));
+        for (String p : List.of(half, whole)) {
+            int more = p.equals(half) ? 1 : 0;
+            assertEquals(1, session.execute("SELECT v FROM ks.long WHERE p = ? AND c = ?", p, half).all().size());
+            assertEquals(1 + more, session.execute("SELECT v FROM ks.long WHERE p = ?", p).all().size());
+            assertEquals(1, session.execute("SELECT v FROM ks.long WHERE p = ? AND c >= ?", p, half).all().size());
+            assertEquals(more, session.execute("SELECT v FROM ks.long WHERE p = ? AND c < ?", p, half).all().size());
+            assertEquals(1 + more, session.execute("SELECT v FROM ks.long WHERE p = ? ORDER BY c DESC", p).all().size());
+            String token = "SELECT v FROM ks.long WHERE token(p) >= token(?) AND token(p) <= token(?)";
+            assertEquals(1 + more, session.execute(token, p, p).all().size());
+        }
+        assertEquals(3, session.execute("SELECT v FROM ks.long").all().size());
+        node.run("compact ks long");
+        assertEquals(3, session.execute("SELECT v FROM ks.long").all().size());
+    }
+
     @Test
     void aWriteThatFailsTakesNoRowOutOfAnIndex() {
         Session session = node.session();
