@@ -137,8 +137,9 @@ final class Pools {
     /**
      * Opens the pools that an earlier process has left, the oldest first; later calls find none.
      *
-     * @param truncation returns the time of the table's last truncation, in milliseconds since 1970. It is called only
-     * if there are such pools: it waits for a lock that Cassandra holds while a truncation waits for writes
+     * @param truncation returns the time of the table's last truncation, in milliseconds since 1970. Only the first call
+     * calls it, whether there are such pools or not, since pools made later are switched out after that time. It waits
+     * for a lock that Cassandra holds while a truncation waits for writes
      */
     synchronized List<Pool> adopt(Settings settings, TableMetadataRef metadata, LongSupplier truncation) {
         if (searched) {
@@ -148,11 +149,8 @@ final class Pools {
         // All that are open, also those that are about to be removed.
         List<Pool> opened = new ArrayList<>();
         try {
-            List<Long> left = left();
-            if (!left.isEmpty()) {
-                truncated(truncation.getAsLong());
-            }
-            for (long number : left) {
+            truncated(truncation.getAsLong());
+            for (long number : left()) {
                 Pool pool = open(number, settings, metadata);
                 if (pool != null) {
                     opened.add(pool);

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.github.wollemi.Level;
 import java.io.IOException;
@@ -11,6 +12,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.apache.cassandra.config.DatabaseDescriptor;
@@ -94,6 +96,17 @@ class MemtablePoolsTest {
         try (Stream<Path> files = Files.list(left.get(0).getParent())) {
             assertEquals(List.of(), files.toList());
         }
+    }
+
+    /** Otherwise the next start would take the pool for one that was switched out before the truncation. */
+    @Test
+    void aNewPoolIsSwitchedOutAfterATruncationThatAnEarlierProcessHasSeen() {
+        long truncation = System.currentTimeMillis() + TimeUnit.HOURS.toMillis(1);
+        MemtablePools pools = new MemtablePools(settings(), metadata, () -> truncation, pool -> {});
+        pools.writable();
+        pools.switchOut(null, null);
+        assertTrue(pools.writable().switchedOut() > truncation);
+        pools.all().forEach(Pool::close);
     }
 
     @Test
