@@ -7,6 +7,8 @@ import org.apache.cassandra.db.memtable.Memtable;
 import org.apache.cassandra.notifications.INotification;
 import org.apache.cassandra.notifications.INotificationConsumer;
 import org.apache.cassandra.notifications.MemtableDiscardedNotification;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Retires a memtable's pools as soon as their SSTables are part of the table.
@@ -16,6 +18,8 @@ import org.apache.cassandra.notifications.MemtableDiscardedNotification;
  * rows.
  */
 final class Retirement implements INotificationConsumer {
+    private static final Logger LOGGER = LoggerFactory.getLogger(Retirement.class);
+
     private final Memtable memtable;
     private final Pools tablePools;
     private final Supplier<List<Pool>> pools;
@@ -40,7 +44,12 @@ final class Retirement implements INotificationConsumer {
     @Override
     public void handleNotification(INotification notification, Object sender) {
         if (notification instanceof MemtableDiscardedNotification discarded && discarded.memtable == memtable) {
-            retire();
+            try {
+                retire();
+            } catch (RuntimeException failed) {
+                // An exception would break off the flush. The discard tries again.
+                LOGGER.warn("the pools of {}, which is flushed, could not be retired yet", memtable, failed);
+            }
         }
     }
 

@@ -164,6 +164,22 @@ class FlushTest {
         assertEquals(3, session.execute("SELECT v FROM ks.long").all().size());
     }
 
+    /** The pool stays, and its rows are in SSTables too. */
+    @Test
+    void aFlushSucceedsIfItsPoolCannotBeRetired() throws IOException {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.stays (k int PRIMARY KEY, v int) WITH memtable = 'wollemi'");
+        session.execute("CREATE INDEX stays_v ON ks.stays (v)");
+        session.execute("INSERT INTO ks.stays (k, v) VALUES (1, 2)");
+        Path pool = pools(node, "stays").get(0);
+        // It keeps the file of this name, which marks the pool as retired, from being created.
+        Path obstacle = pool.resolveSibling(pool.getFileName().toString().replace(".pool", ".dead"));
+        Files.createDirectory(obstacle);
+        node.run("flush ks stays");
+        assertEquals("1", node.run("sstables ks stays"));
+        assertEquals(1, session.execute("SELECT k FROM ks.stays WHERE v = 2").all().size());
+    }
+
     @Test
     void aWriteThatFailsTakesNoRowOutOfAnIndex() {
         Session session = node.session();

@@ -18,6 +18,7 @@ import java.util.stream.Stream;
 import org.apache.cassandra.config.DatabaseDescriptor;
 import org.apache.cassandra.db.marshal.Int32Type;
 import org.apache.cassandra.dht.Murmur3Partitioner;
+import org.apache.cassandra.notifications.MemtableDiscardedNotification;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.junit.jupiter.api.BeforeAll;
@@ -107,6 +108,22 @@ class MemtablePoolsTest {
         pools.switchOut(null, null);
         assertTrue(pools.writable().switchedOut() > truncation);
         pools.all().forEach(Pool::close);
+    }
+
+    /** An exception would break off the flush, whose SSTables are already part of the table. */
+    @Test
+    void aPoolThatCannotBeRetiredWhenItsSstablesAreIsRetiredLater() throws IOException {
+        Path pool = leftPools().get(0);
+        Path mark = pool.resolveSibling("1.dead");
+        Pools tablePools = Pools.of(settings(), metadata);
+        try (Pool open = Pool.open(pool, settings(), metadata)) {
+            Retirement retirement = new Retirement(null, null, tablePools, () -> List.of(open));
+            Files.createDirectory(mark);
+            retirement.handleNotification(new MemtableDiscardedNotification(null), null);
+            Files.delete(mark);
+            retirement.retire();
+            assertTrue(Files.isRegularFile(mark));
+        }
     }
 
     @Test
