@@ -28,7 +28,8 @@ final class Writer implements ColumnData.PostReconciliationFunction {
     private final PartitionUpdate update;
     private final UpdateTransaction indexer;
     private final TableMetadata metadata;
-    private final Schema.Numbered schema;
+    /** Chosen under the lock: then it has the columns of all rows that the update is merged with. */
+    private Schema.Numbered schema;
     private final byte[] partition;
     /** Key and value, alternately. */
     private final List<byte[]> puts = new ArrayList<>();
@@ -44,11 +45,6 @@ final class Writer implements ColumnData.PostReconciliationFunction {
         this.indexer = indexer;
         this.metadata = metadata;
         this.partition = Keys.partition(update.partitionKey());
-        try {
-            this.schema = pool.prepare(update);
-        } catch (WollemiException failed) {
-            throw MemtableFailure.of(pool, "writing to", failed);
-        }
     }
 
     /** Writes the update. */
@@ -56,6 +52,7 @@ final class Writer implements ColumnData.PostReconciliationFunction {
         Stripes.Stripe stripe = pool.stripe(partition);
         stripe.lock();
         try {
+            schema = pool.prepare(update);
             merge();
             stripe.change(this::put);
             tellIndexes();
