@@ -14,7 +14,8 @@ final class FlushTrigger {
     private final Memtable memtable;
     private final Memtable.Owner owner;
     private final long flushSize;
-    private final AtomicLong bytesSinceCheck = new AtomicLong();
+    /** The first write checks the size: the pool may be an adopted one. */
+    private final AtomicLong bytesSinceCheck = new AtomicLong(CHECK_INTERVAL);
     private final AtomicBoolean flushRequested = new AtomicBoolean();
 
     FlushTrigger(Memtable memtable, Memtable.Owner owner, Settings settings) {
@@ -29,6 +30,15 @@ final class FlushTrigger {
             return;
         }
         bytesSinceCheck.set(0);
+        check(pool);
+    }
+
+    /** Takes note of a write that failed because the pool, or its disk, is full. */
+    void full(Pool pool) {
+        check(pool);
+    }
+
+    private void check(Pool pool) {
         if (pool.size() >= flushSize && !flushRequested.getAndSet(true)) {
             requestFlush();
         }

@@ -30,6 +30,11 @@ public final class MemtableFailure extends RuntimeException {
         return permanent;
     }
 
+    /** Returns whether the pool, or its disk, is full. */
+    boolean isFull() {
+        return getCause() instanceof WollemiException cause && cause.kind() == WollemiException.Kind.FULL;
+    }
+
     /** Converts a failed call of the library. */
     static MemtableFailure of(Pool pool, String doing, WollemiException cause) {
         String advice = switch (cause.kind()) {

@@ -116,6 +116,9 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
         try {
             writer.write();
         } catch (MemtableFailure failed) {
+            if (failed.isFull()) {
+                flushTrigger.full(pool);
+            }
             if (failed.isPermanent() && isReplaying()) {
                 LOGGER.error("a write in the commit log is left out: it was refused when it was made", failed);
                 return Long.MAX_VALUE;
