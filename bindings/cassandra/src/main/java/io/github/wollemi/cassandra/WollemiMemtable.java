@@ -15,8 +15,8 @@ import org.apache.cassandra.db.EmptyIterators;
 import org.apache.cassandra.db.PartitionPosition;
 import org.apache.cassandra.db.Slices;
 import org.apache.cassandra.db.SystemKeyspace;
-import org.apache.cassandra.db.commitlog.CommitLog;
 import org.apache.cassandra.db.commitlog.CommitLogPosition;
+import org.apache.cassandra.db.commitlog.CommitLogReplayer;
 import org.apache.cassandra.db.filter.ColumnFilter;
 import org.apache.cassandra.db.memtable.AbstractAllocatorMemtable;
 import org.apache.cassandra.db.memtable.Memtable;
@@ -33,7 +33,6 @@ import org.apache.cassandra.io.sstable.SSTableReadsListener;
 import org.apache.cassandra.schema.IndexMetadata;
 import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
-import org.apache.cassandra.service.StorageService;
 import org.apache.cassandra.utils.concurrent.OpOrder;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -132,11 +131,13 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
     }
 
     /**
-     * Returns whether the node is replaying its commit log. The log has refused writes too, since Cassandra adds a write
-     * to it first; an exception during the replay would keep the node from starting.
+     * Returns whether the calling thread replays the commit log. The log has refused writes too, since Cassandra adds a
+     * write to it first; an exception during the replay would keep the node from starting.
      */
     private static boolean isReplaying() {
-        return StorageService.instance.isStarting() && CommitLog.instance.hasFilesToReplay();
+        String replayer = CommitLogReplayer.class.getName();
+        return StackWalker.getInstance().walk(
+                frames -> frames.anyMatch(frame -> frame.getClassName().startsWith(replayer)));
     }
 
     @Override
