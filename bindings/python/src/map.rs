@@ -23,13 +23,6 @@ fn life(seconds: Option<f64>) -> PyResult<Option<Duration>> {
 #[pyclass(frozen, weakref, module = "wollemi._native")]
 pub struct Map(pub Slot<wollemi::Map>);
 
-impl Map {
-    /// Returns a separate handle to the map.
-    pub fn handle(&self, py: Python<'_>) -> PyResult<wollemi::Map> {
-        self.0.with(py, |map| Ok(map.clone()))
-    }
-}
-
 #[pymethods]
 impl Map {
     fn name(&self, py: Python<'_>) -> PyResult<String> {
@@ -172,8 +165,9 @@ pub struct Snapshot(pub Slot<wollemi::Snapshot>);
 #[pymethods]
 impl Snapshot {
     fn view(&self, py: Python<'_>, map: &Map) -> PyResult<View> {
-        let map = map.handle(py)?;
-        let view = self.0.with(py, |snapshot| snapshot.view(&map))?;
+        let view = self
+            .0
+            .with_other(py, &map.0, |snapshot, map| snapshot.view(map))?;
         Ok(View(Slot::new(view)))
     }
 

@@ -4,6 +4,14 @@ use crate::errors;
 use pyo3::prelude::*;
 use std::sync::{PoisonError, RwLock};
 
+/// Converts a result to Python's; `None` is that of a closed object.
+fn answer<R>(py: Python<'_>, done: Option<Result<R, wollemi::Error>>) -> PyResult<R> {
+    match done {
+        Some(result) => result.map_err(|error| errors::of(py, error)),
+        None => Err(errors::closed()),
+    }
+}
+
 /// A value that exists until it is closed.
 pub struct Slot<T>(RwLock<Option<T>>);
 
@@ -18,14 +26,25 @@ impl<T: Send + Sync> Slot<T> {
         py: Python<'_>,
         run: impl FnOnce(&T) -> Result<R, wollemi::Error> + Send,
     ) -> PyResult<R> {
-        let done = py.detach(|| {
-            let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            held.as_ref().map(run)
-        });
-        match done {
-            Some(result) => result.map_err(|error| errors::of(py, error)),
-            None => Err(errors::closed()),
-        }
+        answer(py, py.detach(|| self.detached(run)))
+    }
+
+    /// Uses it, for a caller that has released the GIL. A close waits for that. Returns `None` if it is closed.
+    pub fn detached<R>(&self, run: impl FnOnce(&T) -> R) -> Option<R> {
+        let held = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map(run)
+    }
+
+    /// Uses it and another slot's value without the GIL. A close of either waits for that: it holds no copy of the other
+    /// value, which would keep the database open after all closes.
+    pub fn with_other<S: Send + Sync, R: Send>(
+        &self,
+        py: Python<'_>,
+        other: &Slot<S>,
+        run: impl FnOnce(&T, &S) -> Result<R, wollemi::Error> + Send,
+    ) -> PyResult<R> {
+        let both = || other.detached(|other| self.detached(|held| run(held, other)));
+        answer(py, py.detach(both).flatten())
     }
 
     /// Drops it, without the GIL.
@@ -59,10 +78,18 @@ impl<T: Send> Turns<T> {
         py: Python<'_>,
         run: impl FnOnce(&mut T) -> Result<R, wollemi::Error> + Send,
     ) -> PyResult<R> {
-        match py.detach(|| self.detached(run)) {
-            Some(result) => result.map_err(|error| errors::of(py, error)),
-            None => Err(errors::closed()),
-        }
+        answer(py, py.detach(|| self.detached(run)))
+    }
+
+    /// Uses it and a slot's value without the GIL, like [`Slot::with_other`].
+    pub fn with_other<S: Send + Sync, R: Send>(
+        &self,
+        py: Python<'_>,
+        other: &Slot<S>,
+        run: impl FnOnce(&mut T, &S) -> Result<R, wollemi::Error> + Send,
+    ) -> PyResult<R> {
+        let both = || other.detached(|other| self.detached(|held| run(held, other)));
+        answer(py, py.detach(both).flatten())
     }
 
     /// Uses it, for a caller that has released the GIL. Returns `None` if it is closed.
@@ -85,10 +112,7 @@ impl<T: Send> Turns<T> {
             let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             held.take().map(run)
         });
-        match done {
-            Some(result) => result.map_err(|error| errors::of(py, error)),
-            None => Err(errors::closed()),
-        }
+        answer(py, done)
     }
 
     /// Drops it.

@@ -16,17 +16,15 @@ pub struct Batch(pub Turns<wollemi::Batch>);
 #[pymethods]
 impl Batch {
     fn put(&self, py: Python<'_>, map: &Map, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
-        let map = map.handle(py)?;
-        self.0.with(py, |batch| {
-            batch.upsert(&map, &*key, &*value);
+        self.0.with_other(py, &map.0, |batch, map| {
+            batch.upsert(map, &*key, &*value);
             Ok(())
         })
     }
 
     fn remove(&self, py: Python<'_>, map: &Map, key: PyBackedBytes) -> PyResult<()> {
-        let map = map.handle(py)?;
-        self.0.with(py, |batch| {
-            batch.remove(&map, &*key);
+        self.0.with_other(py, &map.0, |batch, map| {
+            batch.remove(map, &*key);
             Ok(())
         })
     }
@@ -38,9 +36,8 @@ impl Batch {
         key: PyBackedBytes,
         value: Option<PyBackedBytes>,
     ) -> PyResult<()> {
-        let map = map.handle(py)?;
-        self.0.with(py, |batch| {
-            batch.expect(&map, &*key, value);
+        self.0.with_other(py, &map.0, |batch, map| {
+            batch.expect(map, &*key, value);
             Ok(())
         })
     }
@@ -64,41 +61,38 @@ impl Batch {
 #[pymethods]
 impl Transaction {
     fn get(&self, py: Python<'_>, map: &Map, key: PyBackedBytes) -> PyResult<Option<Bytes>> {
-        let map = map.handle(py)?;
         self.0
-            .with(py, |running| Ok(running.get(&map, &*key)?.map(Bytes)))
+            .with_other(py, &map.0, |running, map| Ok(running.get(map, &*key)?.map(Bytes)))
     }
 
     fn put(&self, py: Python<'_>, map: &Map, key: PyBackedBytes, value: PyBackedBytes) -> PyResult<()> {
-        let map = map.handle(py)?;
-        self.0.with(py, |running| running.upsert(&map, &*key, &*value))
+        self.0
+            .with_other(py, &map.0, |running, map| running.upsert(map, &*key, &*value))
     }
 
     fn remove(&self, py: Python<'_>, map: &Map, key: PyBackedBytes) -> PyResult<bool> {
-        let map = map.handle(py)?;
-        self.0.with(py, |running| running.remove(&map, &*key))
+        self.0
+            .with_other(py, &map.0, |running, map| running.remove(map, &*key))
     }
 
     /// Returns the first entry, or the last.
     fn end(&self, py: Python<'_>, map: &Map, last: bool) -> PyResult<Option<Pair>> {
-        let map = map.handle(py)?;
-        self.0.with(py, |running| {
+        self.0.with_other(py, &map.0, |running, map| {
             let end = if last {
-                running.last(&map)
+                running.last(map)
             } else {
-                running.first(&map)
+                running.first(map)
             };
             Ok(end?.map(Pair))
         })
     }
 
     fn pop_end(&self, py: Python<'_>, map: &Map, last: bool) -> PyResult<Option<Pair>> {
-        let map = map.handle(py)?;
-        self.0.with(py, |running| {
+        self.0.with_other(py, &map.0, |running, map| {
             let popped = if last {
-                running.pop_last(&map)
+                running.pop_last(map)
             } else {
-                running.pop_first(&map)
+                running.pop_first(map)
             };
             Ok(popped?.map(Pair))
         })
@@ -114,13 +108,12 @@ impl Transaction {
         reverse: bool,
     ) -> PyResult<Cursor> {
         let py = this.py();
-        let map = map.handle(py)?;
         let bounds = bounds(start.as_deref(), stop.as_deref(), prefix.as_deref());
-        // A map of another database, or without order, is an error at once.
-        this.get()
-            .0
-            .with(py, |running| running.range(&map, bounds.clone()).map(drop))?;
-        let place = TransactionCursor::new(&map, bounds);
+        let place = this.get().0.with_other(py, &map.0, |running, map| {
+            // A map of another database, or without order, is an error at once.
+            running.range(map, bounds.clone()).map(drop)?;
+            Ok(TransactionCursor::new(map, bounds))
+        })?;
         Ok(Cursor::new(
             Source::Transaction(place, this.clone().unbind()),
             reverse,

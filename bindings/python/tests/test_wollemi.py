@@ -481,6 +481,41 @@ def test_threads_that_iterate_beside_a_close_are_told(path):
         wollemi.open(path, lock_wait=0).close()
 
 
+@pytest.mark.parametrize("kind", ["transaction", "batch", "snapshot"])
+def test_a_close_waits_for_calls_with_a_map(path, kind):
+    for _ in range(20):
+        db = wollemi.open(path)
+        m = db.map("m")
+        m[b"a"] = b"1"
+        told, started = [], threading.Barrier(4)
+
+        def use():
+            tx, batch, then = db.transaction(), db.batch(), db.snapshot()
+            call = {
+                "transaction": lambda: tx[m][b"a"],
+                "batch": lambda: batch.expect(m, b"a", b"1"),
+                "snapshot": lambda: then[m],
+            }[kind]
+            started.wait()
+            try:
+                while True:
+                    call()
+            except Exception as error:
+                told.append(error)
+
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        db.close()
+        try:
+            wollemi.open(path, lock_wait=0).close()
+        finally:
+            for thread in threads:
+                thread.join()
+        assert [type(error) for error in told] == [wollemi.ClosedError] * 3
+
+
 def test_maps(db):
     db.map("a").close()
     db.map("b", index="part").close()
