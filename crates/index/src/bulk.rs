@@ -403,7 +403,8 @@ mod tests {
             key: [0; 4],
             asked: 0,
         };
-        let parts = Parts::new(&mut Failing).and(b"", &mut slow);
+        let mut failing = Failing;
+        let parts = Parts::new(&mut failing).and(b"", &mut slow);
         let all = parts.read(|mut reading| {
             while reading.next()?.is_some() {}
             Ok::<_, Error>(())
