@@ -241,9 +241,14 @@ impl<M: Media> Db<M> {
 
     /// Lists all maps by name, each with the index that holds it.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
+        let maps = self.existing_maps()?;
+        self.store().traffic.settle_all()?;
+        Ok(maps)
+    }
+
+    fn existing_maps(&self) -> Result<Vec<MapInfo>, Error> {
         let maps = self.maps_held();
         let existing = maps.existing(&maps.held())?;
-        self.store().traffic.settle_all()?;
         Ok(existing.into_iter().map(|(_, map)| map).collect())
     }
 
@@ -316,7 +321,7 @@ impl<M: Media> Db<M> {
         Ok(Stats {
             merges: self.inner.maps.merges(),
             log: self.log_stats(),
-            ..self.store().stats(self.inner.opened_in)?
+            ..self.store().stats(self.inner.opened_in, self.existing_maps()?)?
         })
     }
 
@@ -434,8 +439,8 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// Returns the maps, by printable name, with the names of their roots. A map that is being built does not exist yet,
-    /// though it may have its root already.
+    /// Returns the maps, by printable name, with the names of their roots. A map that is being built does not exist
+    /// yet, though it may have its root already.
     pub fn existing(&self, held: &Held) -> Result<Vec<(Vec<u8>, MapInfo)>, Error> {
         let mut maps = self.store.named_maps()?;
         maps.retain(|(_, map)| !held.building.contains(&map.name));

@@ -213,7 +213,7 @@ impl<M: Media> Store<M> {
         }
     }
 
-    pub fn stats(&self, opened_in: f64) -> Result<Stats, Error> {
+    pub fn stats(&self, opened_in: f64, maps: Vec<MapInfo>) -> Result<Stats, Error> {
         let pool = self.heap.pool();
         let stats = self.heap.stats();
         Ok(Stats {
@@ -238,7 +238,7 @@ impl<M: Media> Store<M> {
                 objects: stats.objects,
             },
             recovery: self.recovery(),
-            maps: self.maps()?,
+            maps,
             log: None,
             merges: BTreeMap::new(),
         })
