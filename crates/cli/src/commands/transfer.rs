@@ -31,8 +31,10 @@ fn max_line(format: Format, no_escapes: bool) -> u64 {
 /// The arguments of `import`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Stops at the first line that is not an entry, and at a signal; earlier entries stay in the map. A last \
-                  line of tab-separated values without a newline is put, with a warning: it may be truncated."
+    after_help = "Stops at the first line that is not an entry, and at a signal; earlier entries stay in the map. A new \
+                  map is built from the first lines, as long as their keys ascend: if the pool has no room for these, \
+                  none of them stays, except at level disk. A last line of tab-separated values without a newline is \
+                  put, with a warning: it may be truncated."
 )]
 pub struct Import {
     /// The file to read, `-` for the standard input
