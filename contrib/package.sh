@@ -69,15 +69,21 @@ build_jar() {
     cp "bindings/java/target/wollemi-$version.jar" "$out/"
 }
 
+# The pattern of a package's file.
+pattern_of() {
+    case $1 in
+    deb) echo 'wollemi_*.deb' ;;
+    c) echo 'wollemi-c-*.tar.gz' ;;
+    wheel) echo 'wollemi-*.whl' ;;
+    jar) echo 'wollemi-*.jar' ;;
+    esac
+}
+
 # The file of a package, once it is built.
 file_of() {
     local files
-    case $1 in
-    deb) files=("$out"/wollemi_*.deb) ;;
-    c) files=("$out"/wollemi-c-*.tar.gz) ;;
-    wheel) files=("$out"/wollemi-*.whl) ;;
-    jar) files=("$out"/wollemi-*.jar) ;;
-    esac
+    # shellcheck disable=SC2206  # The pattern expands, and has no spaces.
+    files=("$out"/$(pattern_of "$1"))
     [ ${#files[@]} -eq 1 ] && [ -e "${files[0]}" ] || return 1
     echo "${files[0]}"
 }
@@ -151,7 +157,8 @@ done
 
 mkdir -p "$out"
 for package in "${packages[@]}"; do
-    while old=$(file_of "$package"); do rm "$old"; done
+    # shellcheck disable=SC2046
+    rm -f "$out"/$(pattern_of "$package")
     "build_$package"
 done
 for package in "${packages[@]}"; do check "$package"; done

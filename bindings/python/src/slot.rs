@@ -35,8 +35,8 @@ impl<T: Send + Sync> Slot<T> {
         held.as_ref().map(run)
     }
 
-    /// Uses it and another slot's value without the GIL. A close of either waits for that: it holds no copy of the other
-    /// value, which would keep the database open after all closes.
+    /// Uses it and another slot's value without the GIL. A close of either waits for that: it holds no copy of the
+    /// other value, which would keep the database open after all closes.
     pub fn with_other<S: Send + Sync, R: Send>(
         &self,
         py: Python<'_>,

@@ -487,7 +487,7 @@ def test_a_close_waits_for_calls_with_a_map(path, kind):
         db = wollemi.open(path)
         m = db.map("m")
         m[b"a"] = b"1"
-        told, started = [], threading.Barrier(4)
+        told, started = [], threading.Barrier(4, timeout=60)
 
         def use():
             tx, batch, then = db.transaction(), db.batch(), db.snapshot()

@@ -6,8 +6,8 @@
 //! R1 A rename or removal that failed because the system was short of something (a full disk, say) has changed
 //!    nothing. The file keeps its name, and the next call tries again. An opening turns it into a spare or removes it,
 //!    like every segment that does not belong to the log any more (O3).
-//! R2 The new name of a spare need not be durable. If a crash leaves the old one, beside the name of the segment that
-//!    the file has become since or without it, the next opening finds out (O4).
+//! R2 A spare's new name need not be durable. After a crash the file may have its old name, alone or beside its next
+//!    one; the next opening resolves that (O4).
 //! R3 An error of a rename or a removal for any reason but a shortage means that the disk fails, and the log
 //!    with it, though no record is lost: the next opening lists the files that exist.
 

@@ -7,9 +7,8 @@
 //! O3 Before anything is appended, segments behind the end, and those of records that are not kept, have become spares
 //!    or been removed, and the mark of the next incarnation is durable: nothing behind the end can ever follow a
 //!    record that is appended later.
-//! O4 No two files in use or waiting for reuse are one file. A crash may have left two names of it: of two renamings
-//!    that no sync of the directory has followed, the later one is durable, and the earlier one is not. The number in
-//!    the header tells.
+//! O4 No file is used under two names. After two renamings without a sync of the directory between them, a crash may
+//!    keep the second and lose the first; the file then has both names. The number in its header shows this.
 
 use crate::create::Start;
 use crate::fragment::Key;
@@ -298,8 +297,8 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(segments)
     }
 
-    /// Turns the segments that are not in use into spares (O3, O4). Removes files of another length and those beyond the
-    /// maximum number of spares.
+    /// Turns the segments that are not in use into spares (O3, O4). Removes files of another length and those beyond
+    /// the maximum number of spares.
     fn clear(&self, segments: &VecDeque<SegmentOf<D>>, spares: usize) -> Result<BTreeSet<u64>, Error> {
         let mut kept = BTreeSet::new();
         let mut numbers: BTreeSet<u64> = segments.iter().map(|segment| segment.number).collect();
@@ -326,8 +325,8 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(kept)
     }
 
-    /// Returns whether a file has the length of a segment and none of these numbers in its header (O4). Adds its number
-    /// to them.
+    /// Returns whether a file has the length of a segment, and none of these numbers in its header (O4). Adds its
+    /// number to them. Another file with the same number is only removed.
     fn may_be_spare(&self, name: &str, numbers: &mut BTreeSet<u64>) -> Result<bool, Error> {
         let file = self.disk.open(name)?;
         if file.len()? != self.geometry.size() {
@@ -336,7 +335,7 @@ impl<D: Disk> Recovery<'_, D> {
         match Header::read(&file, name) {
             Ok(header) => Ok(numbers.insert(header.number)),
             Err(error @ Error::Disk(_)) => Err(error),
-            // A crash came before its first header was durable, and so before it was renamed.
+            // A crash came before its first header was durable, and so before it was renamed; or it is damaged.
             Err(_) => Ok(true),
         }
     }

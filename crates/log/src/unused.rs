@@ -50,8 +50,10 @@ impl<D: Disk> Log<D> {
         for &number in &files.logs {
             let name = log_name(number);
             let file = disk.open(&name)?;
-            // S1: a file with this name has a complete header, whatever crash came.
+            // S1: a file with this name has a complete header, whatever crash came; perhaps that of a later segment
+            // (S2).
             let header = Header::read(&file, &name)?;
+            let number = header.number;
             let header = header.check(&name, *id.get_or_insert(header.id), number)?;
             let mut bytes = vec![0; header.geometry.size() as usize];
             file.read_at(0, &mut bytes)?;

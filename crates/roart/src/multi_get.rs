@@ -29,7 +29,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// an array is replaced by the link to the only leaf with the key's fingerprint, if there is just one. For writes
     /// and for prefetches alone, it is replaced by null if no leaf has that fingerprint.
     ///
-    /// Not inlined, so that the steps, which have one caller each then, are.
+    /// Not inlined: each step then has one caller, and the compiler inlines it there.
     #[inline(never)]
     pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<[Walk; GROUP], Fault> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);

@@ -25,8 +25,8 @@ pub struct Verdict<'v, S: Subject> {
     pub allowed: &'v [&'v S::State],
     /// The operations in flight at the crash.
     pub in_flight: &'v [&'v S::Op],
-    /// All operations of the run that crashed, also those that have not begun; of a run after a crash, those since. They
-    /// name what was removed and what was never there, which the judge should not find.
+    /// All operations of the run that crashed, also those that have not begun; of a run after a crash, those since.
+    /// They name what was removed and what was never there, which the judge should not find.
     pub ops: &'v [S::Op],
     /// How thorough to be.
     pub depth: Depth,

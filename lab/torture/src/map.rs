@@ -2,8 +2,8 @@
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
 //! once. The judge is in `judge`, its additional steps for a thorough check in `fill`; `listed` has the indexes that
-//! `wollemi::indexes` lists, and `in_order` replaces the scans of indexes without a key order. Other subjects use `reads`
-//! too: walks and gets of a map, which must agree.
+//! `wollemi::indexes` lists, and `in_order` replaces the scans of indexes without a key order. Other subjects use
+//! `reads` too: walks and gets of a map, which must agree.
 
 mod fill;
 mod in_order;

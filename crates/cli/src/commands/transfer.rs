@@ -111,7 +111,7 @@ impl Import {
             failed: None,
         };
         let put = self.put_all(context, &db, &mut lines);
-        // Entries before a bad line stay. A build that fails for another reason leaves nothing of a new map.
+        // Entries before a bad line stay. A build that fails for another reason leaves nothing of a new map, except at level disk.
         let closed = db.close();
         put?;
         closed?;

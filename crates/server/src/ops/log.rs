@@ -100,7 +100,7 @@ fn log_metrics(log: &LogStats) -> [Metric; 8] {
         ),
         (
             "wollemi_log_room_waits_total",
-            "Times that a write has waited for a checkpoint, since the log had reached its limit.",
+            "Times that a write has waited for a checkpoint, because the log had reached its limit.",
             log.room_waits as f64,
         ),
         (
@@ -188,7 +188,7 @@ pub fn histograms(log: &LogStats) -> [Histogram; 4] {
         },
         Histogram {
             name: "wollemi_log_room_wait_duration_seconds",
-            help: "How long writes waited for a checkpoint, since the log had reached its limit.",
+            help: "How long writes waited for a checkpoint, because the log had reached its limit.",
             buckets: cumulated(&log.room_wait_micros, |power| (1u64 << power) as f64 / 1e6),
             sum: log.room_wait_seconds,
         },

@@ -137,8 +137,8 @@ impl<M: Media> Db<M> {
 
     /// Ends level `disk`: removes the log and the checkpoints and closes the pool, which then has level `process`. Has
     /// no effect at other levels. ([`Options::level`](crate::Options::level) does the opposite: an opening begins a
-    /// log.) It needs the last handle because every handle of the database and of its maps writes through the log, which
-    /// has to hold all changes since the checkpoint: a level changes only while no write can be in progress.
+    /// log.) It needs the last handle because every handle of the database and of its maps writes through the log,
+    /// which has to hold all changes since the checkpoint: a level changes only while no write can be in progress.
     ///
     /// # Errors
     ///

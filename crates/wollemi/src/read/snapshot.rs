@@ -83,7 +83,7 @@ impl<M: Media> Db<M> {
 impl<M: Media> Snapshot<M> {
     fn new(db: Db<M>, max: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
-        // Held first, as by all that take both.
+        // Lock order: the table of maps, then the gate.
         let held = db.maps_held().held();
         let closed = store.traffic.gate.close(store.heap.media())?;
         let existing = db.maps_held().existing(&held)?;

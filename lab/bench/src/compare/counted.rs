@@ -49,7 +49,7 @@ pub fn count(
     };
     let index = store::create(index, heap)?;
     let engine: &dyn Engine = &Ours(&*index);
-    let (updates, removes) = (keys.shuffled(ops, seed), keys.shuffled(ops, seed + 1));
+    let (updates, removes) = (keys.shuffled(ops, seed), keys.shuffled(ops, !seed));
     let script = ycsb_a(keys, ops, 1, seed)?;
     let shares = [
         (Operation::Load, Share::only(Step::Insert, keys.all())),

@@ -65,8 +65,8 @@ pub struct CompareArgs {
     /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Maximum number of reads per round; updates, operations of YCSB A, inserts into the loaded map and removals are an
-    /// eighth of it each, scans a fortieth
+    /// Maximum number of reads per round; updates, operations of YCSB A, inserts into the loaded map and removals are
+    /// an eighth of it each, scans a fortieth
     #[arg(long, default_value = "2M", value_parser = crate::count)]
     ops: usize,
     /// Rounds, each with all keys loaded again

@@ -13,8 +13,8 @@ pub fn compare_answers_every_target() {
         let of = |object: &&Value| object["record"] == record && object["section"] == section;
         objects.iter().filter(of).count()
     };
-    // Loads, gets, scans, updates, YCSB A, inserts and removals for each engine, but no scans of P-CLHT, and `multi_get`
-    // for ours: seven engines for u64, six for str; for print8 only ours.
+    // Loads, gets, scans, updates, YCSB A, inserts and removals for each engine, but no scans of P-CLHT, and
+    // `multi_get` for ours: seven engines for u64, six for str; for print8 only ours.
     assert_eq!(
         count("throughput", "memory"),
         (7 * 7 + 2) + (7 * 6 + 2) + (7 * 3 + 2)
@@ -30,8 +30,8 @@ pub fn compare_answers_every_target() {
     let records = |name: &str| objects.iter().filter(|object| object["record"] == name).count();
     assert_eq!(records("space"), 3 * 3 + 2);
     assert_eq!(records("target"), 9);
-    // For u64 the programs have 35 columns, of which five are scans, and for str 19 columns, of which four are scans: each
-    // beside three indexes, and the scans beside two.
+    // For u64 the programs have 35 columns, of which five are scans, and for str 19 columns, of which four are scans:
+    // each beside three indexes, and the scans beside two.
     assert_eq!(records("published"), 3 * (35 + 19) - (5 + 4));
     assert_eq!(records("files"), 2 * (durable + 1));
     for files in objects.iter().filter(|object| object["record"] == "files") {

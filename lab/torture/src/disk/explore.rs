@@ -253,8 +253,8 @@ mod tests {
     use super::*;
     use crate::disk::state::Entries;
 
-    /// An image that was judged is judged again when another state is allowed, even if as many are: an empty database is
-    /// right until the creation of a map is acknowledged.
+    /// An image that was judged is judged again when another state is allowed, even if as many are: an empty database
+    /// is right until the creation of a map is acknowledged.
     #[test]
     fn an_image_is_judged_by_what_is_allowed_now() {
         let mut random = Random(1);
