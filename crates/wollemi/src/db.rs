@@ -247,9 +247,9 @@ impl<M: Media> Db<M> {
     }
 
     fn existing_maps(&self) -> Result<Vec<MapInfo>, Error> {
-        let maps = self.maps_held();
-        let existing = maps.existing(&maps.held())?;
-        Ok(existing.into_iter().map(|(_, map)| map).collect())
+        let mut maps = self.store().maps()?;
+        self.maps_held().leave_out_built(&mut maps, |map| map);
+        Ok(maps)
     }
 
     /// Removes a map and everything in it; returns `false` if it does not exist. One durable store removes the map, so
@@ -383,8 +383,8 @@ impl<M: Media> Db<M> {
     /// a [`Reader`](crate::Reader) and recovery has not ended. Faults below the directory are in the report.
     pub fn check(&self) -> Result<Check, Error> {
         self.store().refuse_if_pinned()?;
-        let maps = self.maps_held();
-        let names = maps.existing(&maps.held())?;
+        let mut names = self.store().named_maps()?;
+        self.maps_held().leave_out_built(&mut names, |(_, map)| map);
         self.store().traffic.settle_all()?;
         let maps = names.iter().map(|(name, map)| self.check_map(name, map.clone()));
         let maps = maps.collect();
@@ -439,12 +439,11 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// Returns the maps, by printable name, with the names of their roots. A map that is being built does not exist
-    /// yet, though it may have its root already.
-    pub fn existing(&self, held: &Held) -> Result<Vec<(Vec<u8>, MapInfo)>, Error> {
-        let mut maps = self.store.named_maps()?;
-        maps.retain(|(_, map)| !held.building.contains(&map.name));
-        Ok(maps)
+    /// Leaves out the maps that are being built. Such a map does not exist yet, though it may have its root already.
+    /// The caller has listed the roots before: a build that ends in between counts as ended then.
+    pub fn leave_out_built<T>(&self, maps: &mut Vec<T>, info: impl Fn(&T) -> &MapInfo) {
+        let held = self.held();
+        maps.retain(|map| !held.building.contains(&info(map).name));
     }
 
     /// Returns the log's end at a moment when no write is in progress and no map is being created: the pool contains

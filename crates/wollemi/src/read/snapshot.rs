@@ -83,16 +83,15 @@ impl<M: Media> Db<M> {
 impl<M: Media> Snapshot<M> {
     fn new(db: Db<M>, max: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
-        // Lock order: the table of maps, then the gate.
-        let held = db.maps_held().held();
         let closed = store.traffic.gate.close(store.heap.media())?;
-        let existing = db.maps_held().existing(&held)?;
-        let maps = existing.into_iter().map(|(_, map)| map).collect();
+        let mut maps = store.maps()?;
         let moment = Arc::new(Moment {
             traffic: store.traffic.clone(),
             images: store.traffic.before_images.begin(max),
         });
-        drop((closed, held));
+        drop(closed);
+        // A build that has not ended yet comes after the snapshot, even if the map has its root already.
+        db.maps_held().leave_out_built(&mut maps, |map| map);
         // Everything it shows is durable from the start, so its readers do not wait.
         store.traffic.settle_all()?;
         Ok(Snapshot {
