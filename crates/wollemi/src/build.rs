@@ -16,7 +16,7 @@ impl<'d, M: Media> Building<'d, M> {
         let maps = db.maps_held();
         let mut held = maps.held();
         let there = maps.find_in(&mut held, name, None)?.is_some();
-        if there || !held.building.insert(name.to_owned()) {
+        if there || !maps.building().insert(name.to_owned()) {
             return Err(Error::MapExists(name.to_owned()));
         }
         Ok(Building { db, name })
@@ -25,7 +25,7 @@ impl<'d, M: Media> Building<'d, M> {
 
 impl<M: Media> Drop for Building<'_, M> {
     fn drop(&mut self) {
-        self.db.maps_held().held().building.remove(self.name);
+        self.db.maps_held().building().remove(self.name);
     }
 }
 
@@ -90,7 +90,7 @@ impl<M: Media> Db<M> {
         let building = Building::begin(self, name)?;
         let built = parts.catch_panics(|parts| self.store().build(name, index, parts))?;
         let mut held = self.maps_held().held();
-        held.building.remove(name);
+        self.maps_held().building().remove(name);
         held.hold(name, index, &built);
         drop(held);
         drop(building);
@@ -128,9 +128,9 @@ mod tests {
             let lists = [&db.maps()?, snapshot.maps(), &stats.maps].map(<[_]>::len);
             Ok::<_, Error>((lists, check.maps.len()))
         };
-        db.maps_held().held().building.insert("map".into());
+        db.maps_held().building().insert("map".into());
         assert_eq!(listed(&db)?, ([0; 3], 0));
-        db.maps_held().held().building.remove("map");
+        db.maps_held().building().remove("map");
         assert_eq!(listed(&db)?, ([1; 3], 1));
         Ok(())
     }

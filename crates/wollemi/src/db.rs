@@ -74,6 +74,8 @@ pub(crate) trait Keeper: Alive {
 pub(crate) struct Maps<M: Media> {
     pub store: Store<M>,
     held: Arc<Mutex<Held>>,
+    /// Names of maps that are being built and do not exist yet. Its lock is held for moments only.
+    building: Arc<Mutex<HashSet<String>>>,
     /// Locked by statistics while they hold handles of the maps, and by a drop, so that the drop does not take these
     /// handles for uses of a map. Taken before `held`.
     looks: Arc<Mutex<()>>,
@@ -85,19 +87,18 @@ impl<M: Media> Clone for Maps<M> {
         Maps {
             store: self.store.clone(),
             held: self.held.clone(),
+            building: self.building.clone(),
             looks: self.looks.clone(),
             walked: self.walked.clone(),
         }
     }
 }
 
-/// The maps that are open or being built.
+/// The maps that are open.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// The open maps. All handles to one map share its index.
+    /// All handles to one map share its index.
     maps: HashMap<String, (IndexKind, Weak<dyn MapIndex>)>,
-    /// Names of maps that are being built and do not exist yet.
-    pub(crate) building: HashSet<String>,
 }
 
 impl Held {
@@ -220,7 +221,7 @@ impl<M: Media> Db<M> {
     }
 
     fn create_in(&self, held: &mut Held, name: &str, kind: IndexKind) -> Result<Map, Error> {
-        if held.building.contains(name) {
+        if self.inner.maps.building().contains(name) {
             return Err(Error::MapExists(name.to_owned()));
         }
         // Pinned, so that the heap does not wait for recovery: recovery may wait for the guard of a thread that waits
@@ -281,7 +282,7 @@ impl<M: Media> Db<M> {
                 let _kept_away = self.inner.maps.walked.keep_away(name);
                 let _no_looks = self.inner.maps.looks();
                 let mut held = self.inner.maps.held();
-                if held.building.contains(name) {
+                if self.inner.maps.building().contains(name) {
                     return Ok(None);
                 }
                 if let Some((_, index)) = held.maps.get(name) {
@@ -434,6 +435,7 @@ impl<M: Media> Maps<M> {
         Maps {
             store,
             held: Arc::default(),
+            building: Arc::default(),
             looks: Arc::default(),
             walked: Arc::default(),
         }
@@ -442,8 +444,8 @@ impl<M: Media> Maps<M> {
     /// Leaves out the maps that are being built. Such a map does not exist yet, though it may have its root already.
     /// The caller has listed the roots before: a build that ends in between counts as ended then.
     pub fn leave_out_built<T>(&self, maps: &mut Vec<T>, info: impl Fn(&T) -> &MapInfo) {
-        let held = self.held();
-        maps.retain(|map| !held.building.contains(&info(map).name));
+        let building = self.building();
+        maps.retain(|map| !building.contains(&info(map).name));
     }
 
     /// Returns the log's end at a moment when no write is in progress and no map is being created: the pool contains
@@ -480,7 +482,7 @@ impl<M: Media> Maps<M> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::MapName(name.len()));
         }
-        if held.building.contains(name) {
+        if self.building().contains(name) {
             return Ok(None);
         }
         let shared = held
@@ -512,6 +514,11 @@ impl<M: Media> Maps<M> {
 
     fn looks(&self) -> MutexGuard<'_, ()> {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the names of the maps that are being built. Nothing else is waited for while it is locked.
+    pub(crate) fn building(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.building.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
