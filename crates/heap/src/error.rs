@@ -54,7 +54,7 @@ pub enum Error {
     #[error(transparent)]
     Pool(Box<pool::Error>),
     /// A thread could not be started.
-    #[error("starting a recovery thread: {0}")]
+    #[error("starting a thread: {0}")]
     Thread(std::io::Error),
 }
 

@@ -190,8 +190,8 @@ impl<'p> Parts<'p> {
     }
 
     /// Reads all parts, each in a thread of its own except for the first, and returns their results in order. (A part
-    /// for which the system refuses a thread is read when the others are done.) Once a reading returns an error, the
-    /// others end early: what they build is of no use.
+    /// for which the system refuses a thread is read when the others are done.) Once a source fails, or its pairs are
+    /// out of order, the other readings end early: what they build is of no use.
     ///
     /// # Errors
     ///

@@ -52,12 +52,15 @@ pub struct LogStats {
 
 /// Counts by powers of two: bucket 0 counts zeros, bucket `n` numbers from `2^(n-1)` to `2^n - 1`, the last all above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Histogram(pub [u64; 32]);
+pub struct Histogram(pub [u64; Histogram::BUCKETS]);
 
 impl Histogram {
+    /// Number of buckets.
+    pub const BUCKETS: usize = 32;
+
     /// The bucket that counts a number.
     pub fn bucket(number: u64) -> usize {
-        (u64::BITS - number.leading_zeros()).min(31) as usize
+        (u64::BITS - number.leading_zeros()).min(Self::BUCKETS as u32 - 1) as usize
     }
 
     /// Counts a number.
@@ -89,7 +92,7 @@ pub(crate) struct Counters {
     pub(crate) room_waits: AtomicU64,
     pub(crate) room_wait_nanos: AtomicU64,
     /// The buckets of a [`Histogram`].
-    pub(crate) room_wait_micros: [AtomicU64; 32],
+    pub(crate) room_wait_micros: [AtomicU64; Histogram::BUCKETS],
 }
 
 impl Counters {

@@ -387,8 +387,10 @@ impl<M: Media> Db<M> {
         let mut names = self.store().named_maps()?;
         self.maps_held().leave_out_built(&mut names, |(_, map)| map);
         self.store().traffic.settle_all()?;
-        let maps = names.iter().map(|(name, map)| self.check_map(name, map.clone()));
-        let maps = maps.collect();
+        let maps = names
+            .iter()
+            .map(|(name, map)| self.check_map(name, map.clone()))
+            .collect();
         // No effect if recovery is running or has run.
         self.store().recover(1)?;
         let heap = match self.wait_recovered().state {

@@ -164,8 +164,8 @@ fn opened(disk: &CrashDisk, keep: Lsn) -> Log<CrashDisk> {
     Log::open(Arc::new(disk.clone()), 1, needs, OPTIONS).expect("the log opens")
 }
 
-/// Returns what the events of a disk have left of a medium before the first directory sync that follows a renaming to
-/// such a name.
+/// Returns what the events of a disk have left of a medium up to the last renaming to such a name, which no sync of the
+/// directory has followed.
 fn before_the_name_is_durable(mut left: Medium, disk: &CrashDisk, prefix: &str) -> Medium {
     let events = disk.events();
     let is_renaming =

@@ -92,6 +92,7 @@ class Database(_Unpicklable):
         # thread that begins during a close finds the database closed; a close waits for those that began earlier.
         self._children = weakref.WeakSet()
         self._creating = []
+        self._process = os.getpid()
         self._closed = False
         self._lock = threading.Condition()
 
@@ -108,7 +109,9 @@ class Database(_Unpicklable):
         with self._lock:
             self._closed = True
             # A signal's handler may close it amid a creation of its own thread, which cannot end before.
-            if threading.get_ident() not in self._creating:
+            # Those of the parent of a forked child end in the parent.
+            own = threading.get_ident()
+            if os.getpid() == self._process and all(thread != own for thread, in self._creating):
                 self._lock.wait_for(lambda: not self._creating)
             children = list(self._children)
         for child in children:
@@ -117,16 +120,17 @@ class Database(_Unpicklable):
 
     def _create(self, make, *args):
         """Returns the native object that `make(*args)` creates, to be closed with the database."""
-        thread, native = threading.get_ident(), None
-        with self._lock:
-            if self._closed:
-                raise _native.ClosedError("closed: this object or its database is closed")
-            self._creating.append(thread)
+        creation, native = [threading.get_ident()], None
+        # An interrupt may come at any point from here on.
         try:
+            with self._lock:
+                if self._closed:
+                    raise _native.ClosedError("closed: this object or its database is closed")
+                self._creating.append(creation)
             native = make(*args)
         finally:
             with self._lock:
-                self._creating.remove(thread)
+                self._creating = [other for other in self._creating if other is not creation]
                 if native is not None:
                     self._children.add(native)
                 self._lock.notify_all()

@@ -227,13 +227,13 @@ impl<I: Index, M: Media> Guarded<I, M> {
     /// Takes the stripes of the longest prefix of these keys without repeats, and returns its length.
     fn lock_group(&self, keys: &[&[u8]]) -> Result<(Vec<Held<'_>>, usize), Error> {
         let mut ids: Vec<_> = keys.iter().map(|key| self.stripe_of(key)).collect();
-        let mut sorted = ids.clone();
-        sorted.sort_unstable();
+        let mut to_lock = ids.clone();
+        to_lock.sort_unstable();
         // Equal keys have the same stripe, which is rare among different keys.
-        if sorted.windows(2).any(|two| two[0] == two[1]) {
+        if to_lock.windows(2).any(|two| two[0] == two[1]) {
             let repeats = |i: &usize| (0..*i).any(|j| ids[j] == ids[*i] && keys[j] == keys[*i]);
             ids.truncate((0..keys.len()).find(repeats).unwrap_or(keys.len()));
-            sorted.clone_from(&ids);
+            to_lock.clone_from(&ids);
         }
         let Traffic {
             gate,
@@ -241,7 +241,7 @@ impl<I: Index, M: Media> Guarded<I, M> {
             active,
             ..
         } = &*self.store.traffic;
-        let held = stripes.lock_all(sorted, gate, self.store.heap.media())?;
+        let held = stripes.lock_all(to_lock, gate, self.store.heap.media())?;
         let locked = ids.iter().zip(keys);
         locked.for_each(|(&id, key)| active.break_ranges(id, &self.name, key));
         Ok((held, ids.len()))

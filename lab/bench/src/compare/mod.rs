@@ -253,6 +253,7 @@ impl Compared {
                 "level process, every write-back and fence issued: the file is not DAX, so power loss is not survived"
             }
             (OURS, PoolLevel::Process, _) => "level process, every write-back and fence issued",
+            // Another one of ours.
             _ if self.bytes_per_key(engine).is_some() => self.setting(OURS),
             _ => peers::setting(engine, self.section.promise()),
         }
@@ -262,9 +263,12 @@ impl Compared {
 impl CompareArgs {
     /// Creates our indexes of a round, each in a pool of its own. The compared one is the first.
     fn own(&self, section: Section, directory: &TempDir) -> Result<Vec<Own>, Error> {
-        let with = self.with.iter().filter(|_| section == Section::Memory);
-        let with = with.map(|&kind| (kind.name(), kind));
-        let all = [(OURS, self.index)].into_iter().chain(with);
+        let mut all = vec![(OURS, self.index)];
+        for &kind in self.with.iter().filter(|_| section == Section::Memory) {
+            if all.iter().all(|&(_, other)| other != kind) {
+                all.push((kind.name(), kind));
+            }
+        }
         let own = |(name, kind): (_, IndexKind)| {
             let heap = section.place(directory).create(pmem::Hardware::as_persistent())?;
             Ok(Own {
@@ -274,7 +278,7 @@ impl CompareArgs {
                 heap,
             })
         };
-        all.map(own).collect()
+        all.into_iter().map(own).collect()
     }
 
     /// Returns the display name of an engine.

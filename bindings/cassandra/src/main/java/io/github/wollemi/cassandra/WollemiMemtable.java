@@ -116,7 +116,11 @@ public final class WollemiMemtable extends AbstractAllocatorMemtable {
             writer.write();
         } catch (MemtableFailure failed) {
             if (failed.isFull()) {
-                flushTrigger.full(pool);
+                try {
+                    flushTrigger.full(pool);
+                } catch (RuntimeException also) {
+                    failed.addSuppressed(also);
+                }
             }
             if (failed.isPermanent() && isReplaying()) {
                 LOGGER.error("a write in the commit log is left out: it was refused when it was made", failed);

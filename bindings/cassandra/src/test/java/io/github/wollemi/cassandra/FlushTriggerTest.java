@@ -2,26 +2,16 @@ package io.github.wollemi.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-import io.github.wollemi.Level;
 import java.lang.reflect.Proxy;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.apache.cassandra.config.DatabaseDescriptor;
-import org.apache.cassandra.db.marshal.Int32Type;
 import org.apache.cassandra.db.memtable.Memtable;
-import org.apache.cassandra.dht.Murmur3Partitioner;
-import org.apache.cassandra.schema.TableMetadata;
-import org.apache.cassandra.schema.TableMetadataRef;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The request of a flush, without a node. */
 class FlushTriggerTest {
-    private static final TableMetadataRef TABLE = TableMetadataRef.forOfflineTools(
-            TableMetadata.builder("ks", "t").partitioner(Murmur3Partitioner.instance)
-                    .addPartitionKeyColumn("k", Int32Type.instance).build());
-
     private final AtomicInteger requests = new AtomicInteger();
     private final Memtable.Owner owner = (Memtable.Owner) Proxy.newProxyInstance(getClass().getClassLoader(),
             new Class<?>[] {Memtable.Owner.class}, (proxy, method, arguments) -> {
@@ -35,11 +25,11 @@ class FlushTriggerTest {
 
     @BeforeAll
     static void configure() {
-        DatabaseDescriptor.clientInitialization();
+        Offline.configure();
     }
 
     private Settings settings() {
-        return new Settings(directory, Level.PROCESS, Settings.CommitLogUse.KEEP, 1 << 20);
+        return Offline.settings(directory);
     }
 
     private static void fill(Pool pool) {
@@ -48,7 +38,7 @@ class FlushTriggerTest {
 
     @Test
     void theFirstWriteToALargePoolRequestsItsFlush() {
-        try (Pool pool = Pool.open(directory.resolve("1.pool"), settings(), TABLE)) {
+        try (Pool pool = Pool.open(directory.resolve("1.pool"), settings(), Offline.table())) {
             fill(pool);
             FlushTrigger trigger = new FlushTrigger(null, owner, settings());
             trigger.wrote(pool, 1);
@@ -59,7 +49,7 @@ class FlushTriggerTest {
 
     @Test
     void aWriteThatFindsALargePoolFullRequestsItsFlush() {
-        try (Pool pool = Pool.open(directory.resolve("1.pool"), settings(), TABLE)) {
+        try (Pool pool = Pool.open(directory.resolve("1.pool"), settings(), Offline.table())) {
             FlushTrigger trigger = new FlushTrigger(null, owner, settings());
             trigger.wrote(pool, 1);
             trigger.full(pool);

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.wollemi.Level;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -15,11 +14,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
-import org.apache.cassandra.config.DatabaseDescriptor;
-import org.apache.cassandra.db.marshal.Int32Type;
-import org.apache.cassandra.dht.Murmur3Partitioner;
 import org.apache.cassandra.notifications.MemtableDiscardedNotification;
-import org.apache.cassandra.schema.TableMetadata;
 import org.apache.cassandra.schema.TableMetadataRef;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -27,19 +22,18 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** The pools of a memtable after exceptions, without a node. */
 class MemtablePoolsTest {
-    private final TableMetadataRef metadata = TableMetadataRef.forOfflineTools(TableMetadata.builder("ks", "t")
-            .partitioner(Murmur3Partitioner.instance).addPartitionKeyColumn("k", Int32Type.instance).build());
+    private final TableMetadataRef metadata = Offline.table();
 
     @TempDir
     Path directory;
 
     @BeforeAll
     static void configure() {
-        DatabaseDescriptor.clientInitialization();
+        Offline.configure();
     }
 
     private Settings settings() {
-        return new Settings(directory, Level.PROCESS, Settings.CommitLogUse.KEEP, 1 << 20);
+        return Offline.settings(directory);
     }
 
     /** Returns the paths of two pools as an earlier process leaves them. */
