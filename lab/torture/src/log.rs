@@ -10,10 +10,12 @@
 //! | `script` | the steps of a history, and the answers it got |
 //! | `truth` | the records that must, and those that may, survive a crash |
 //! | `explore` | crash points, images, second crashes |
+//! | `removal` | a log that is removed |
 //! | `damage` | damaged bits, lengths and files |
 
 mod damage;
 mod explore;
+mod removal;
 mod script;
 mod truth;
 

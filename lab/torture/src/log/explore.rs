@@ -1,5 +1,6 @@
 //! Explores a history: crash points, images, second crashes.
 
+use super::removal;
 use super::script::{Draw, History, run, run_together};
 use super::truth::{Trouble, Truth};
 use crate::bounds::{Bounds, Report};
@@ -8,13 +9,14 @@ use crashkit::disk::{CrashDisk, Medium, images};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Explores histories until one fails or the bounds are reached.
+/// Judges a removal, and then explores histories until one fails or the bounds are reached.
 ///
 /// # Errors
 ///
 /// The failure, with the crashes before it and the history's seed. The seed reproduces the failure; with several
 /// threads it does so only probably.
 pub fn torture(bounds: &Bounds) -> Result<Report, String> {
+    removal::judge(bounds.skip)?;
     bounds.explore(|report, seed| {
         let seen = HashSet::new();
         Explorer { bounds, report, seen }.history(seed)
