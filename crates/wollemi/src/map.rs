@@ -124,7 +124,8 @@ impl Map {
     }
 
     /// Replaces `expected` by `new`, each of which may be `None` for an absent key. Returns `false`, with nothing
-    /// changed, if the key's value differs from `expected`.
+    /// changed, if the key's value differs from `expected`. If both are `None`, it changes nothing, and tells in its turn
+    /// among the key's writers and commits whether the key is absent.
     pub fn compare_and_swap<V: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -134,7 +135,9 @@ impl Map {
         let expected = expected.as_ref().map(V::as_ref);
         let new = new.as_ref().map(V::as_ref);
         if expected.is_none() && new.is_none() {
-            return Ok(self.index.compare_and_swap(key.as_ref(), None, None)?);
+            let mut absence = Absence(false);
+            self.write(key, &mut absence)?;
+            return Ok(absence.0);
         }
         Ok(self.write(key, &mut CompareAndSwap { expected, new })? != Action::Keep)
     }
@@ -304,6 +307,20 @@ impl std::fmt::Debug for Map {
         f.debug_struct("Map")
             .field("name", &self.name())
             .finish_non_exhaustive()
+    }
+}
+
+/// An edit that changes nothing and tells whether the key is absent.
+struct Absence(bool);
+
+impl Edit for Absence {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        self.0 = current.is_none();
+        Action::Keep
+    }
+
+    fn value(&self) -> &[u8] {
+        &[]
     }
 }
 

@@ -164,6 +164,30 @@ fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
     Ok(())
 }
 
+/// A compare-and-swap of an absent key to an absent one comes before or after the whole of a commit: it takes its turn
+/// among the writers of the key, unlike a read.
+#[test]
+fn a_swap_that_changes_nothing_waits_for_a_commit_of_its_key() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let (held, comes, go) = Held::of(&map);
+    let (swapped, swap) = channel();
+    std::thread::scope(|scope| {
+        let go = go;
+        let committer = scope.spawn(|| put_two(&db, &held, "held"));
+        comes.recv().expect("it comes to its changes");
+        scope.spawn(|| swapped.send(map.compare_and_swap("held 2", None::<&str>, None)));
+        // Time for a swap that does not wait.
+        let early = swap.recv_timeout(Duration::from_millis(50)).ok();
+        go.send(true).expect("it waits");
+        let swapped = early.unwrap_or_else(|| swap.recv().expect("it ends"))?;
+        assert!(!swapped, "held 2 was absent after the commit's moment");
+        committer.join().expect("no panic")
+    })?;
+    assert!(map.compare_and_swap("held 3", None::<&str>, None)?);
+    Ok(())
+}
+
 /// A write into a range while it is checked breaks it.
 #[test]
 fn a_range_is_broken_by_a_write_that_comes_while_it_is_checked() -> Outcome {
