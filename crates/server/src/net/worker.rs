@@ -82,6 +82,8 @@ where
             _ = tokio::time::timeout(patience, drained) => {}
             () = stop.reached(Phase::AtOnce) => {}
         }
+        // Connections that have ended are in the set until they are joined.
+        while self.tasks.try_join_next().is_some() {}
         self.tasks.len()
     }
 
