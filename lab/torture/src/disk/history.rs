@@ -263,6 +263,7 @@ fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Tr
         process.db.set_durability(Durability::Eventual);
         process.db.set_durability(Durability::Immediate);
     }
+    process.recover_if_short()?;
     for (name, kind) in MAPS {
         let mut states = Vec::new();
         let now = process.now();
@@ -280,6 +281,7 @@ fn go(process: &mut Process, steps: usize, random: &mut Random) -> Result<(), Tr
         }
     }
     for _ in 0..steps {
+        process.recover_if_short()?;
         process.step(random)?;
         if process.disk.injected() > 0 && random.below(ROOM_AGAIN) == 0 {
             // A full disk has room again; then nothing fails any more.

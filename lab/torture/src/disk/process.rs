@@ -23,6 +23,9 @@ pub const MAPS: [(&str, IndexKind); 4] = [
 /// The name of the temporary map.
 pub const OTHER: &str = "other";
 
+/// The free bytes of a pool below which a process recovers: more than a step takes.
+const SHORT: u64 = 2 << 20;
+
 pub struct Process {
     pub db: Db<Told>,
     pub disk: CrashDisk,
@@ -84,6 +87,16 @@ impl From<Durability> for Durable {
 impl Process {
     pub fn notes(&self) -> MutexGuard<'_, Notes> {
         lock(&self.notes)
+    }
+
+    /// Recovers if few pages are free. Without recovery threads, what killed processes have left in a pool is reclaimed
+    /// only so, and each process takes pages of its own.
+    pub fn recover_if_short(&mut self) -> Result<(), Error> {
+        if self.db.stats()?.space.free < SHORT {
+            self.reach("recovered in a short pool");
+            self.db.recover();
+        }
+        Ok(())
     }
 
     /// Returns the newest state, according to the notes.
