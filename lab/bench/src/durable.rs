@@ -9,9 +9,10 @@
 //!    other parts check each value that they read.
 //! I4 The files are on a disk: a directory on a memory file system is refused.
 //!
-//! Not here: the peers (`peers::kept`), the bound (`raw`), the parts (`writes`, `levels`, `upkeep`, `server`,
-//! `restart`), Redis in the latter (`loading`), the output (`report`).
+//! Not here: the peers (`peers::kept`), the bound (`raw`), the parts (`writes`, `levels` and its `beside`, `upkeep`,
+//! `server`, `restart`), Redis in the latter (`loading`), the output (`report`).
 
+mod beside;
 mod levels;
 mod loading;
 mod ours;
@@ -81,7 +82,7 @@ pub struct DurableArgs {
 enum Part {
     /// Synced commits by 1, 8 and 64 threads and of 64 pairs, beside the raw loop and peers
     Writes,
-    /// Eventual writes, and gets, beside level process
+    /// Eventual writes and gets, each alone, and gets beside a writer; at levels process and disk
     Levels,
     /// Writes beside a checkpoint, and write amplification
     Upkeep,

@@ -1,7 +1,8 @@
-//! Measures the cost of level `disk` where no write waits for the disk: eventual writes, and gets, beside level
-//! `process`.
+//! Measures the cost of level `disk`, beside level `process`, where no write waits for the disk: eventual writes, and
+//! gets, each alone. Gets beside a writer are measured in `beside`, with the same databases.
 
 use super::Plan;
+use super::beside;
 use super::ours::Ours;
 use super::pairs::Shape;
 use super::report::Record;
@@ -21,17 +22,25 @@ const OPS_PER_TURN: usize = 64;
 
 const OPERATIONS: [&str; 2] = ["upsert", "get"];
 
-/// Measures both levels in turn, round by round.
+/// Measures both levels.
 pub fn run(plan: &Plan, progress: &Progress) -> Result<Vec<Record>, Error> {
     let shape = Shape::usual(plan.seed);
-    let mut sides = Vec::new();
-    for (name, level) in LEVELS {
+    let open = |(name, level)| {
         progress.say(format_args!("filling level {name}"));
         let ours = Ours::open(&plan.place(&format!("level {name}"))?, level)?;
         ours.fill(shape, plan.keys)?;
         ours.db.set_durability(Durability::Eventual);
-        sides.push(ours);
-    }
+        Ok::<_, Error>(ours)
+    };
+    let [process, disk] = LEVELS;
+    let sides = [open(process)?, open(disk)?];
+    let mut records = alone(plan, progress, shape, &sides)?;
+    records.extend(beside::run(plan, progress, shape, &sides)?);
+    Ok(records)
+}
+
+/// Measures both levels in turn, round by round, one operation at a time.
+fn alone(plan: &Plan, progress: &Progress, shape: Shape, sides: &[Ours; 2]) -> Result<Vec<Record>, Error> {
     let mut rounds: BTreeMap<(usize, usize), Vec<Sample>> = BTreeMap::new();
     for round in 0..plan.rounds {
         for (operation, name) in OPERATIONS.into_iter().enumerate() {

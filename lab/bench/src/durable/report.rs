@@ -31,6 +31,25 @@ pub enum Record {
         kops: Summary,
         to_process: Option<Summary>,
     },
+    /// Gets of one thread beside another one that writes at its full pace.
+    BesideWriter {
+        level: &'static str,
+        /// The keys that the gets draw from, and whether the writes do.
+        keys: &'static str,
+        /// Thousands of gets per second.
+        kops: Summary,
+        /// Thousands of writes per second.
+        writer_kops: Summary,
+        /// The ratio to the gets of the same keys at level process.
+        to_process: Option<Summary>,
+        /// The share of the gets that waited for a sync.
+        waited_percent: Option<Summary>,
+        /// The mean duration of a sync.
+        sync_us: Option<Summary>,
+        /// The time that the gets lost to those of keys that are not written, for each get that waited. If that is
+        /// about as long as a sync or shorter, waiting explains all of the loss.
+        lost_us_a_wait: Option<Summary>,
+    },
     /// Immediate writes, without and beside consecutive full checkpoints.
     Checkpoint {
         threads: usize,

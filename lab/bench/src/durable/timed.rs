@@ -1,4 +1,5 @@
-//! The timed loop: threads repeat one operation, and record its latencies.
+//! The timed loop: threads repeat one operation, and record its latencies; and a thread that repeats another one
+//! meanwhile.
 
 use crate::Error;
 use crate::latency::Latencies;
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 /// The results of one measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
+    /// Turns of all threads.
+    pub turns: u64,
     /// Thousands of operations per second.
     pub rate: f64,
     /// Latency of a turn.
@@ -56,9 +59,35 @@ pub fn measure(
     })?;
     let elapsed = end - begin;
     Ok(Sample {
+        turns: latencies.count(),
         rate: (latencies.count() * each as u64) as f64 / elapsed.as_secs_f64() / 1e3,
         p50_us: latencies.quantile(0.5) as f64 / 1e3,
         p99_us: latencies.quantile(0.99) as f64 / 1e3,
+    })
+}
+
+/// Calls `run` while another thread repeats `turn`, at least once. Returns the result and the number of these turns.
+pub fn repeat_beside<T>(
+    mut turn: impl FnMut() -> Result<(), Error> + Send,
+    run: impl FnOnce() -> Result<T, Error>,
+) -> Result<(T, u64), Error> {
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let repeated = scope.spawn(|| {
+            let mut turns = 0;
+            loop {
+                turn()?;
+                turns += 1;
+                if ended.load(Relaxed) {
+                    return Ok::<u64, Error>(turns);
+                }
+            }
+        });
+        let result = run();
+        ended.store(true, Relaxed);
+        let panicked = |_| Error::Wrong("a thread has panicked".into());
+        let turns = repeated.join().map_err(panicked)??;
+        Ok((result?, turns))
     })
 }
 
@@ -66,6 +95,26 @@ pub fn measure(
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
+
+    /// The turns beside a run are counted until it ends, and an error of either is returned.
+    #[test]
+    fn turns_beside_a_run_are_counted() {
+        let (turns, wrong) = (AtomicU64::new(0), || Error::Wrong("so".into()));
+        let turn = || {
+            turns.fetch_add(1, Relaxed);
+            Ok(())
+        };
+        let third = || {
+            while turns.load(Relaxed) < 3 {
+                std::thread::yield_now();
+            }
+            Ok("done")
+        };
+        let (result, counted) = repeat_beside(turn, third).unwrap();
+        assert_eq!((result, counted), ("done", turns.load(Relaxed)));
+        assert!(repeat_beside(turn, || Err::<(), _>(wrong())).is_err());
+        assert!(repeat_beside(|| Err(wrong()), || Ok(())).is_err());
+    }
 
     /// Every turn counts, over at least the requested time, and a failed turn ends all threads.
     #[test]

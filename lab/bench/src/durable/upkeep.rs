@@ -4,13 +4,12 @@ use super::Plan;
 use super::ours::Ours;
 use super::pairs::Shape;
 use super::report::Record;
-use super::timed::{Sample, measure};
+use super::timed::{Sample, measure, repeat_beside};
 use crate::Error;
 use crate::peers::kept::Commits;
 use crate::progress::Progress;
 use crate::summary::Summary;
 use crate::turns::order;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 use wollemi::{Durability, Level};
 
@@ -61,7 +60,11 @@ fn beside(
             let sample = if side == 0 {
                 write()?
             } else {
-                amid_checkpoints(ours, write)?
+                let checkpoint = || {
+                    ours.db.checkpoint(true)?;
+                    Ok(())
+                };
+                repeat_beside(checkpoint, write)?.0
             };
             if side == 1 {
                 checkpoints += ours.log().checkpoints - before;
@@ -89,26 +92,6 @@ fn beside(
         })
     };
     Ok(record())
-}
-
-/// Calls `run` beside consecutive full checkpoints, at least one of which completes.
-fn amid_checkpoints(ours: &Ours, run: impl FnOnce() -> Result<Sample, Error>) -> Result<Sample, Error> {
-    let ended = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let checkpoints = scope.spawn(|| {
-            loop {
-                ours.db.checkpoint(true)?;
-                if ended.load(Relaxed) {
-                    return Ok::<(), Error>(());
-                }
-            }
-        });
-        let sample = run();
-        ended.store(true, Relaxed);
-        let panicked = |_| Error::Wrong("a thread has panicked".into());
-        checkpoints.join().map_err(panicked)??;
-        sample
-    })
 }
 
 /// Measures eventual writes of random keys, with checkpoints when they are due.

@@ -185,6 +185,20 @@ pub fn durable_measures_every_part() {
     }
     // Upserts and gets at two levels.
     assert_eq!(all("level").count(), 4);
+    // Gets beside a writer: of all keys at two levels, with two durabilities at one, and of few keys, written or not.
+    assert_eq!(all("beside_writer").count(), 3 + 2 * 2);
+    for object in all("beside_writer") {
+        let figure = |name: &str| object[name]["median"].as_f64();
+        let level = object["level"].as_str().expect("a level");
+        assert!(
+            figure("kops") > Some(0.0) && figure("writer_kops") > Some(0.0),
+            "{object}"
+        );
+        assert_eq!(figure("to_process").is_some(), level != "process", "{object}");
+        for name in ["waited_percent", "sync_us"] {
+            assert_eq!(figure(name).is_some(), level == "disk, immediate", "{object}");
+        }
+    }
     assert_eq!(all("checkpoint").count(), 2);
     assert!(all("checkpoint").all(|object| object["checkpoints"].as_u64() >= Some(2)));
     let amplification = all("amplification").next().expect("amplification");
