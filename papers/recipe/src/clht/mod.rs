@@ -18,8 +18,8 @@
 //!
 //! **A single table would be copied as a whole**, and an insert would wait for that. So tables are small, and a table
 //! that would become larger than `segment::LARGEST` becomes a directory of tables, one for each value of the hash's
-//! next four bits: a radix tree over hashes, whose leaves are the paper's tables. A write waits at most for the copy
-//! of one table.
+//! next four bits: a radix tree over hashes, whose leaves are the paper's tables. A write copies at most one table
+//! (docs/recipe.md counts the longest one).
 //!
 //! The hash's upper bits number the buckets, at all sizes alike: so the order by hash, then by key, is that of
 //! buckets from the first to the last, and never changes. Walks (`walk`) use it.
