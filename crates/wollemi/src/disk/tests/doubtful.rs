@@ -1,6 +1,7 @@
 //! A directory whose manifest's name a failed sync leaves in doubt.
 
 use super::*;
+use std::thread::ThreadId;
 
 /// A directory whose sync can fail after the renaming of a manifest, and that records renamings, removals and syncs.
 #[derive(Clone)]
@@ -8,8 +9,10 @@ pub(super) struct Doubtful(pub(super) Arc<Directory>, pub(super) Arc<Mutex<Doubt
 
 #[derive(Default)]
 pub(super) struct Doubts {
-    /// Whether the next sync after the renaming of a manifest fails.
+    /// Whether the next sync of a thread after its renaming of a manifest fails.
     pub(super) is_armed: bool,
+    /// The thread that has renamed a manifest and not synced it yet. The log's own thread, too, renames and syncs.
+    renamed_by: Option<ThreadId>,
     pub(super) done: Vec<String>,
 }
 
@@ -40,7 +43,11 @@ impl Disk for Doubtful {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
-        self.doubts().done.push(format!("rename {from} {to}"));
+        let mut doubts = self.doubts();
+        doubts.done.push(format!("rename {from} {to}"));
+        if to == "manifest" {
+            doubts.renamed_by = Some(std::thread::current().id());
+        }
         self.0.rename(from, to)
     }
 
@@ -52,7 +59,8 @@ impl Disk for Doubtful {
 
     fn sync_dir(&self) -> Result<(), DiskError> {
         let mut doubts = self.doubts();
-        let is_behind = doubts.done.last().is_some_and(|done| done.ends_with(" manifest"));
+        let this = std::thread::current().id();
+        let is_behind = doubts.renamed_by.take_if(|by| *by == this).is_some();
         if doubts.is_armed && is_behind {
             doubts.is_armed = false;
             return Err(DiskError {
