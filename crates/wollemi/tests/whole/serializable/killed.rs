@@ -143,7 +143,10 @@ impl Drop for Killed {
     }
 }
 
-/// Runs a child until it kills itself, or kills it a while after all of its threads have begun.
+/// Operations of each thread that end before a kill at a random moment.
+const BEFORE_KILL: usize = 3;
+
+/// Runs a child until it kills itself, or kills it a while after each of its threads has ended some operations.
 fn run_and_kill(folder: &Path, setup: Setup, after: Option<Duration>) {
     let child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "serializable::killed::child"])
@@ -153,8 +156,11 @@ fn run_and_kill(folder: &Path, setup: Setup, after: Option<Duration>) {
         .spawn();
     let mut child = Killed(child.expect("this program starts"));
     let start = Instant::now();
-    let has_begun = |thread| fs::metadata(journal(folder, thread)).is_ok_and(|file| file.len() > 0);
-    while !child.has_ended() && (after.is_none() || !(0..THREADS).all(has_begun)) {
+    let has_worked = |thread| {
+        let text = fs::read_to_string(journal(folder, thread));
+        text.is_ok_and(|text| text.matches("E\n").count() >= BEFORE_KILL)
+    };
+    while !child.has_ended() && (after.is_none() || !(0..THREADS).all(has_worked)) {
         assert!(start.elapsed() < PATIENCE, "the child does not come to its end");
         std::thread::sleep(Duration::from_millis(1));
     }
