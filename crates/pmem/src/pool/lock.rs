@@ -158,7 +158,8 @@ mod tests {
         let refused = open(Access::Write);
         assert!(matches!(refused, Err(ErrorKind::Busy { .. })), "{refused:?}");
         drop(readers);
-        let _writer = open(Access::Write).expect("alone");
+        // Upper bound on the wait; a process that another test forks may hold copies of the descriptors for a moment.
+        let _writer = open_locked(&path, Access::Write, Duration::from_secs(120)).expect("alone");
         let refused = open(Access::Read);
         assert!(matches!(refused, Err(ErrorKind::Busy { .. })), "{refused:?}");
     }
