@@ -10,12 +10,15 @@ use common::{child, number, run_as_child};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wollemi::IndexKind;
 use wollemi_exerciser::{Settings, run};
 
-/// Maximum number of runs until every function was called.
+/// Maximum number of runs until every function was called; a slow machine makes more runs, of fewer calls each.
 const RUNS: u64 = 6;
+
+/// No further run begins after this time, except the first `RUNS`.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Public functions of the database that no call uses, with the reasons.
 const LEFT_OUT: [(&str, &str); 16] = [
@@ -160,8 +163,13 @@ fn main() -> ExitCode {
         hot: false,
     };
     let (mut called, mut indexes, mut kills, mut refused) = (BTreeSet::new(), BTreeMap::new(), 0, 0);
+    let (started, mut calls) = (Instant::now(), 0);
     // A single run may miss rare calls.
-    for turn in 0..RUNS {
+    for turn in 0.. {
+        let is_enough = calls >= settings.calls.saturating_mul(RUNS) || started.elapsed() >= PATIENCE;
+        if turn >= RUNS && is_enough {
+            break;
+        }
         let settings = Settings {
             seed: settings.seed + 1000 * turn,
             ..settings.clone()
@@ -182,6 +190,7 @@ fn main() -> ExitCode {
         for (index, calls) in report.indexes.iter() {
             *indexes.entry(index).or_insert(0) += calls;
         }
+        calls += report.calls;
         kills += report.kills;
         refused += report.refused;
         let all = settings
