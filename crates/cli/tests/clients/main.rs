@@ -106,5 +106,5 @@ fn servers_side_by_side_lose_no_acknowledged_write() {
     run(Command::new(python())
         .arg(script)
         .args(["proxies", env!("CARGO_BIN_EXE_wollemi")])
-        .args(["--kills", "3", "--keys", "300", "--limit", "120"]));
+        .args(["--kills", "3", "--keys", "300", "--limit", "600"]));
 }
