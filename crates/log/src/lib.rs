@@ -67,7 +67,7 @@
 //! | `make` | segments made ready ahead: M1, M2 |
 //! | `keep` | dropping records and recycling segments, the limit: R1 to R3 |
 //! | `create` | the first use of a log |
-//! | `walk`, `open`, `scan` | reading: O1 to O4 |
+//! | `walk`, `open`, `scan` | reading: O1 to O4, B1 to B3 |
 //! | `names` | directory syncs: a failure is reported to every thread whose changes of names it may concern |
 //! | `unused` | which log a file belongs to; leftovers of an interrupted creation |
 //! | `syncer` | the thread that syncs, within a bounded time, records that no thread waits for |

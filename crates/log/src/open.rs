@@ -8,14 +8,18 @@
 //!    or been removed, and the mark of the next incarnation is durable: nothing behind the end can ever follow a
 //!    record that is appended later.
 //! O4 No file is used under two names. After two renamings without a sync of the directory between them, a crash may
-//!    keep the second and lose the first; the file then has both names. The number in its header shows this.
+//!    keep the second and lose the first; the file then has both names. The number in its header shows this. Behind the
+//!    end a sync must have failed for that (`behind`, B2). Such a name is gone, durably, before any other file is given
+//!    up: the other name of its file shows that it is harmless.
+
+mod behind;
 
 use crate::create::Start;
 use crate::fragment::Key;
 use crate::geometry::Geometry;
 use crate::log::SegmentOf;
 use crate::segment::{Files, Header, Segment, damaged, log_name, spare_name};
-use crate::walk::{Step, Walk, highest_claim};
+use crate::walk::{Step, Walk};
 use crate::{Disk, DiskFile, Error, Log, LogOptions, Lsn};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -57,7 +61,7 @@ impl<D: Disk> Log<D> {
         };
         let found = recovery.find_end()?;
         let segments = recovery.make_durable(&found)?;
-        let spares = recovery.clear(&segments, options.spares)?;
+        let spares = recovery.clear(&segments, &found.misnamed, options.spares)?;
         let place = geometry.segment(geometry.place(found.end));
         let current = match segments.back().filter(|segment| segment.number == place) {
             Some(segment) => Some((place, segment.file(&*disk)?.map_read(geometry.size())?)),
@@ -123,6 +127,8 @@ struct Found {
     incarnation: u32,
     /// Position up to which fragments and segment headers state that the log was durable.
     claimed: Lsn,
+    /// Files behind the end that have the header of another segment, by the numbers in their names.
+    misnamed: Vec<u64>,
 }
 
 impl<D: Disk> Recovery<'_, D> {
@@ -130,7 +136,7 @@ impl<D: Disk> Recovery<'_, D> {
     fn find_end(&self) -> Result<Found, Error> {
         let check = self.geometry.place(self.needs.check);
         let mut first = self.geometry.segment(check);
-        if !self.files.logs.contains(&first) {
+        if self.segment(first)?.is_none() {
             // The log may end with the segment before.
             first = self.geometry.segment(Lsn(self.needs.check.0.saturating_sub(1)));
         }
@@ -165,10 +171,28 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(())
     }
 
+    /// The file and the header of a segment that must exist.
     fn header(&self, number: u64) -> Result<(D::File, Header), Error> {
+        let (file, header) = self.read_header(number)?;
+        Ok((file, header.check(&log_name(number), self.id, number)?))
+    }
+
+    /// The file and the header of a segment; `None` if there is no file of its name, or one with the header of another
+    /// segment. (If the walk ends before such a file, [`look_behind`](Recovery::look_behind) judges it.)
+    fn segment(&self, number: u64) -> Result<Option<(D::File, Header)>, Error> {
+        if !self.files.logs.contains(&number) {
+            return Ok(None);
+        }
+        let (file, header) = self.read_header(number)?;
+        Ok((header.number == number).then_some((file, header)))
+    }
+
+    /// The file of this name, and its header, which may be that of another segment of the log.
+    fn read_header(&self, number: u64) -> Result<(D::File, Header), Error> {
         let name = log_name(number);
         let file = self.disk.open(&name)?;
-        let header = Header::read(&file, &name)?.check(&name, self.id, number)?;
+        let header = Header::read(&file, &name)?;
+        let header = header.check(&name, self.id, header.number)?;
         if header.geometry != self.geometry {
             return Err(damaged(&name, 12, "its segment size differs from the others'"));
         }
@@ -198,21 +222,22 @@ impl<D: Disk> Recovery<'_, D> {
                 Step::Nothing => break,
                 Step::SegmentEnd => {}
             }
-            if !self.files.logs.contains(&(number + 1)) {
+            let Some((file, header)) = self.segment(number + 1)? else {
                 break;
-            }
+            };
             number += 1;
-            let (file, header) = self.header(number)?;
             file.read_at(0, &mut bytes)?;
             claimed = claimed.max(header.durable);
             if header.incarnation != walk.incarnation {
                 break;
             }
         }
+        let behind = self.look_behind(&walk, number, &mut bytes)?;
         let found = Found {
             end: walk.end,
             incarnation: walk.incarnation,
-            claimed: claimed.max(self.claims_behind(&walk, number, &mut bytes)?),
+            claimed: claimed.max(behind.claimed),
+            misnamed: behind.misnamed,
         };
         self.judge(&walk, &found)?;
         if !passed_check && self.geometry.place(found.end) != check {
@@ -222,23 +247,6 @@ impl<D: Disk> Recovery<'_, D> {
             });
         }
         Ok(found)
-    }
-
-    /// The highest claim of any fragment or segment header behind the end of the chain. `bytes` are those of segment
-    /// `number`.
-    fn claims_behind(&self, walk: &Walk, number: u64, bytes: &mut [u8]) -> Result<Lsn, Error> {
-        let offset = match self.geometry.segment(walk.at) == number {
-            true => self.geometry.offset(walk.at),
-            false => self.geometry.size(),
-        };
-        let mut highest = highest_claim(self.key, self.geometry, number, bytes, offset);
-        for &later in self.files.logs.range(number + 1..) {
-            let (file, header) = self.header(later)?;
-            file.read_at(0, bytes)?;
-            let claim = highest_claim(self.key, self.geometry, later, bytes, 0);
-            highest = highest.max(claim).max(Some(header.durable));
-        }
-        Ok(highest.unwrap_or(Lsn(0)))
     }
 
     /// Checks that a crash may have left this end, and that it is late enough.
@@ -297,9 +305,20 @@ impl<D: Disk> Recovery<'_, D> {
         Ok(segments)
     }
 
-    /// Turns the segments that are not in use into spares (O3, O4). Removes files of another length and those beyond
-    /// the maximum number of spares.
-    fn clear(&self, segments: &VecDeque<SegmentOf<D>>, spares: usize) -> Result<BTreeSet<u64>, Error> {
+    /// Turns the segments that are not in use into spares (O3, O4). Removes misnamed files, files of another length and
+    /// those beyond the maximum number of spares.
+    fn clear(
+        &self,
+        segments: &VecDeque<SegmentOf<D>>,
+        misnamed: &[u64],
+        spares: usize,
+    ) -> Result<BTreeSet<u64>, Error> {
+        for &number in misnamed {
+            self.disk.remove(&log_name(number))?;
+        }
+        if !misnamed.is_empty() {
+            self.disk.sync_dir()?;
+        }
         let mut kept = BTreeSet::new();
         let mut numbers: BTreeSet<u64> = segments.iter().map(|segment| segment.number).collect();
         for &number in &self.files.spares {
@@ -310,8 +329,10 @@ impl<D: Disk> Recovery<'_, D> {
                 self.disk.remove(&name)?;
             }
         }
-        let in_use = |number: &u64| segments.iter().any(|segment| segment.number == *number);
-        for number in self.files.logs.iter().copied().filter(|number| !in_use(number)) {
+        let is_done = |number: &u64| {
+            misnamed.contains(number) || segments.iter().any(|segment| segment.number == *number)
+        };
+        for number in self.files.logs.iter().copied().filter(|number| !is_done(number)) {
             let name = log_name(number);
             let is_free = kept.len() < spares && !kept.contains(&number);
             if is_free && self.may_be_spare(&name, &mut numbers)? {

@@ -17,7 +17,7 @@
 //! S1 A file is named `log-NUMBER` only after its header and its length are durable.
 //! S2 A file that waits for reuse is named `spare-NUMBER`, and the log ignores its bytes. (Before the leftovers of a
 //!    creation are removed, `check_spare` looks at the first eight, in case the file is another program's.) A crash may
-//!    show the header of a later segment under this name, and under that of the segment that the file was before (O4).
+//!    show the header of another segment under this name, and under that of the segment that the file was before (O4).
 //! S3 A segment's file stays open from before the first store into it until all of it is durable, so that the sync
 //!    reports every write-back error. Older ones are opened when they are read: a long log has thousands.
 
@@ -118,10 +118,14 @@ impl Header {
         if len != geometry.size() {
             return Err(damaged(name, len.min(geometry.size()), "the file's length"));
         }
+        let number = u64::from_le_bytes(field(&bytes, 32));
+        if number >= u64::MAX / geometry.size() {
+            return Err(damaged(name, 32, "the header's number"));
+        }
         Ok(Header {
             geometry,
             id: u128::from_le_bytes(field(&bytes, 16)),
-            number: u64::from_le_bytes(field(&bytes, 32)),
+            number,
             incarnation: u32::from_le_bytes(field(&bytes, 40)),
             durable: Lsn(u64::from_le_bytes(field(&bytes, 48))),
         })

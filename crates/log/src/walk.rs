@@ -110,22 +110,6 @@ impl Walk {
     }
 }
 
-/// The highest claim of any fragment at or behind `offset` of a segment, whatever chain it belongs to; `None` if
-/// there is no fragment.
-pub(crate) fn highest_claim(
-    key: Key,
-    geometry: Geometry,
-    number: u64,
-    bytes: &[u8],
-    offset: u64,
-) -> Option<Lsn> {
-    let mut highest = None;
-    each_fragment(key, geometry, number, bytes, offset, |fragment| {
-        highest = highest.max(Some(fragment.claim()));
-    });
-    highest
-}
-
 /// Visits all fragments at or behind `offset` of a segment, whatever chain they belong to.
 pub(crate) fn each_fragment(
     key: Key,

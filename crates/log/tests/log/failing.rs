@@ -7,23 +7,23 @@ use wollemi_log::disk::OpenFile;
 use wollemi_log::{Disk, DiskError};
 
 /// Operations that fail, and their error.
-type Fails = Option<(&'static [&'static str], Errno)>;
+pub(super) type Fails = Option<(&'static [&'static str], Errno)>;
 
 /// A directory in which calls of some operations fail on request.
-struct Failing {
+pub(super) struct Failing {
     directory: Directory,
     fails: Mutex<Fails>,
 }
 
 impl Failing {
-    fn new(path: &Path) -> Arc<Failing> {
+    pub(super) fn new(path: &Path) -> Arc<Failing> {
         Arc::new(Failing {
             directory: Directory::open(path).expect("a directory"),
             fails: Mutex::new(None),
         })
     }
 
-    fn fail(&self, fails: Fails) {
+    pub(super) fn fail(&self, fails: Fails) {
         *self.fails.lock().expect("no panic") = fails;
     }
 

@@ -2,12 +2,13 @@
 
 mod damage;
 mod failing;
+mod misnamed;
 mod unused;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use wollemi_log::{Change, Directory, Error, Log, LogOptions, Lsn, Needs, Syncer};
+use wollemi_log::{Change, Directory, Disk, Error, Log, LogOptions, Lsn, Needs, Syncer};
 
 const ID: u128 = 0x77_6f_6c_6c_65_6d_69;
 
@@ -38,7 +39,7 @@ fn put<'a>(key: &'a [u8], value: &'a [u8]) -> Change<'a> {
 }
 
 /// All records from `lsn` on: their ends, and their changes as text.
-fn records(log: &Log<Directory>, lsn: Lsn) -> Vec<(Lsn, String)> {
+fn records<D: Disk>(log: &Log<D>, lsn: Lsn) -> Vec<(Lsn, String)> {
     let mut scan = log.scan(lsn..log.appended()).expect("a scan");
     let mut found = Vec::new();
     while let Some(record) = scan.next().expect("a record") {
