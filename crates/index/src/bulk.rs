@@ -190,18 +190,29 @@ impl<'p> Parts<'p> {
     }
 
     /// Reads all parts, each in a thread of its own except for the first, and returns their results in order. (A part
-    /// for which the system refuses a thread is read when the others are done.) Once a source fails, or its pairs are
-    /// out of order, the other readings end early: what they build is of no use.
+    /// for which the system refuses a thread is read when the others are done.) `read` returns what it has built, and
+    /// the error if it failed, for its source or for the lack of room, say. Once it has failed for one part, the other
+    /// readings end early: what they build is of no use.
     ///
     /// # Errors
     ///
     /// [`Error::OutOfOrder`] if the parts do not ascend.
-    pub fn read<T: Send>(self, read: impl Fn(Reading<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
+    pub fn read<T: Send, E: Send>(
+        self,
+        read: impl Fn(Reading<'_>) -> (T, Option<E>) + Sync,
+    ) -> Result<Vec<(T, Option<E>)>, Error> {
         let starts: Vec<_> = self.others.iter().map(|part| part.from).collect();
         if !starts.is_sorted_by(|a, b| a < b) {
             return Err(Error::OutOfOrder);
         }
         let failed = AtomicBool::new(false);
+        let read = |reading: Reading<'_>| {
+            let (built, error) = read(reading);
+            if error.is_some() {
+                failed.store(true, Relaxed);
+            }
+            (built, error)
+        };
         let untils = starts.iter().copied().skip(1).map(Some).chain([None]);
         let others: Vec<_> = self
             .others
@@ -209,7 +220,7 @@ impl<'p> Parts<'p> {
             .zip(untils)
             .map(|(part, until)| Mutex::new(Work::Left(part, until)))
             .collect();
-        let run = |work: &Mutex<Work<'_, T>>| {
+        let run = |work: &Mutex<Work<'_, (T, Option<E>)>>| {
             let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
             *work = match std::mem::replace(&mut *work, Work::Begun) {
                 Work::Left(part, until) => Work::Done(read(Reading {
@@ -294,7 +305,7 @@ pub struct Reading<'p> {
     last: Option<Vec<u8>>,
     /// Whether the source has no more pairs.
     is_over: bool,
-    /// Whether the reading of a part beside this one has failed.
+    /// Whether another part has failed.
     failed: Option<&'p AtomicBool>,
 }
 
@@ -318,23 +329,17 @@ impl<'p> Reading<'p> {
         self.until
     }
 
-    /// The next pair; `None` at the end, however often it is called there, and once the reading of another part has
-    /// failed.
+    /// The next pair; `None` at the end, however often it is called there, and once another part has failed.
     ///
     /// # Errors
     ///
     /// As for [`Bulk::build`], except for those of the heap.
     #[expect(clippy::should_implement_trait, reason = "it lends what it returns")]
     pub fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
-        let failed = self.failed;
-        if self.is_over || failed.is_some_and(|failed| failed.load(Relaxed)) {
+        if self.is_over || self.failed.is_some_and(|failed| failed.load(Relaxed)) {
             return Ok(None);
         }
-        let next = self.checked();
-        if let (Err(_), Some(failed)) = (&next, failed) {
-            failed.store(true, Relaxed);
-        }
-        next
+        self.checked()
     }
 
     /// The source's next pair, if it is in order, within the part, and not too long.
@@ -396,21 +401,39 @@ mod tests {
         }
     }
 
-    /// Once a part has failed, the other parts end, and the error is that of the part.
+    fn read_all(reading: &mut Reading<'_>) -> Result<(), Error> {
+        while reading.next()?.is_some() {}
+        Ok(())
+    }
+
+    /// Once the source of a part has failed, or its builder, the other parts end, and the error is that of the part.
     #[test]
     fn a_failed_part_ends_the_others() {
-        let mut slow = Slow {
-            key: [0; 4],
-            asked: 0,
-        };
-        let mut failing = Failing;
-        let parts = Parts::new(&mut failing).and(b"", &mut slow);
-        let all = parts.read(|mut reading| {
-            while reading.next()?.is_some() {}
-            Ok::<_, Error>(())
-        });
-        let all = all.expect("the parts ascend");
-        assert!(matches!(all[..], [Err(Error::Stopped), Ok(())]), "{all:?}");
-        assert!(slow.asked < 10_000, "it was read to its end");
+        for builder_fails in [false, true] {
+            let mut slow = Slow {
+                key: [0; 4],
+                asked: 0,
+            };
+            let mut failing = Failing;
+            let parts = Parts::new(&mut failing).and(b"", &mut slow);
+            let all = parts.read(|mut reading| {
+                if builder_fails && reading.from().is_none() {
+                    return ((), Some(Error::ReadOnly));
+                }
+                ((), read_all(&mut reading).err())
+            });
+            let all = all.expect("the parts ascend");
+            match builder_fails {
+                false => assert!(
+                    matches!(all[..], [(_, Some(Error::Stopped)), (_, None)]),
+                    "{all:?}"
+                ),
+                true => assert!(
+                    matches!(all[..], [(_, Some(Error::ReadOnly)), (_, None)]),
+                    "{all:?}"
+                ),
+            }
+            assert!(slow.asked < 10_000, "it was read to its end: {builder_fails}");
+        }
     }
 }

@@ -171,3 +171,47 @@ fn a_source_that_panics_leaves_nothing() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A source of short pairs that takes a millisecond for each, and would take ten seconds.
+struct Slow {
+    key: [u8; 5],
+    asked: u32,
+}
+
+impl Slow {
+    /// The number of its pairs.
+    const PAIRS: u32 = 10_000;
+}
+
+impl Pairs for Slow {
+    fn next(&mut self) -> Result<Option<Pair<'_>>, IndexError> {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        self.asked += 1;
+        self.key[1..].copy_from_slice(&self.asked.to_be_bytes());
+        Ok((self.asked <= Slow::PAIRS).then_some((&self.key, b"value")))
+    }
+}
+
+/// If the pool has no room for a part of a build, the sources of the other parts are not read to their ends.
+#[test]
+fn a_part_without_room_ends_the_others() -> Result<(), Error> {
+    const ROOM: usize = 16 << 20;
+    let large = vec![7; 2 * ROOM];
+    for &kind in IndexKind::ALL {
+        let db = Options::new().max_size(ROOM as u64).anonymous()?;
+        let mut first = Sorted::new([(b"a", &large)]);
+        let mut slow = Slow {
+            key: *b"s\0\0\0\0",
+            asked: 0,
+        };
+        let parts = Parts::new(&mut first).and(b"s", &mut slow);
+        let failed = db.build_map_with("map", kind, parts).map(drop);
+        assert!(
+            matches!(failed, Err(Error::Index(IndexError::Heap(_)))),
+            "{kind}: {failed:?}"
+        );
+        assert!(slow.asked < Slow::PAIRS, "{kind}: the source was read to its end");
+        assert!(db.check()?.is_clean(), "{kind}");
+    }
+    Ok(())
+}

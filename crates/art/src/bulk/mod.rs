@@ -199,27 +199,23 @@ fn build_parts<L: Layout, M: Media>(
             let rest = builder.abandon();
             let fenced = batch.fence();
             match left {
-                Ok(items) => Ok(items
-                    .into_iter()
-                    .map(|item| item.into_links(&fenced))
-                    .collect::<Vec<_>>()),
-                Err(error) => Err((
-                    error,
-                    rest.into_iter()
-                        .map(|child| child.into_link(&fenced))
-                        .collect::<Vec<_>>(),
-                )),
+                Ok(items) => {
+                    let items = items.into_iter().map(|item| item.into_links(&fenced));
+                    (items.collect(), None)
+                }
+                Err(error) => {
+                    let rest = rest.into_iter().map(|child| child.into_link(&fenced));
+                    (Vec::new(), Some((error, rest.collect::<Vec<_>>())))
+                }
             }
         })
     })?;
     let (mut items, mut failed, mut rest) = (Vec::new(), None, Vec::new());
-    for part in parts {
-        match part {
-            Ok(left) => items.extend(left),
-            Err((error, links)) => {
-                failed.get_or_insert(error);
-                rest.extend(links);
-            }
+    for (left, failure) in parts {
+        items.extend(left);
+        if let Some((error, links)) = failure {
+            failed.get_or_insert(error);
+            rest.extend(links);
         }
     }
     match failed {
