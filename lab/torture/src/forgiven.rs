@@ -133,6 +133,34 @@ pub const TABLE: &[Forgiven] = &[
               threads build, each must fence its own",
     },
     Forgiven {
+        site: "bwtree: base in place of a chain",
+        lacks: &[Order],
+        why: "a base in place of a chain with the same content: whatever the thread stores next is sound with either",
+    },
+    Forgiven {
+        site: "bwtree: only child of a root, frozen",
+        lacks: &[Order],
+        why: "the mark on the only child of a root, then the link to the root, which leads to a new cell with the \
+              child's content: nothing leads to the marked cell from then on",
+    },
+    Forgiven {
+        site: "bwtree: mark of a merge",
+        lacks: &[Order],
+        why: "the mark of a merge, then objects to which nothing leads yet, or a lower root above: the parent forgets \
+              the removed node only by a later store, and what the mark replaces is not reused before the write ends",
+    },
+    Forgiven {
+        site: "bwtree: mark of a split",
+        lacks: &[Order],
+        why: "the mark of a split, then objects to which nothing leads yet, or a lower root above: the parent learns \
+              of the sibling only by a later store",
+    },
+    Forgiven {
+        site: "bwtree: pair",
+        lacks: &[Order],
+        why: "a new pair, then the objects of a consolidation: nothing leads to them before a later store",
+    },
+    Forgiven {
         site: "bwtree: built of pairs",
         lacks: &[Fence, Order],
         why: "a build's stores count only once its root is named, before which the build fences again; where several \
@@ -157,6 +185,43 @@ pub const TABLE: &[Forgiven] = &[
               order",
     },
     Forgiven {
+        site: "masstree: kind of an entry",
+        lacks: &[WriteBack],
+        why: "an entry's kind: it shares its line with the permutation that names the entry, and whose write-back \
+              follows; only where the words of a line can be torn apart (model word) does it need its own write-back \
+              to be durable first",
+    },
+    Forgiven {
+        site: "masstree: separator",
+        lacks: &[Order],
+        why: "a separator, then the writer's next step: a node without a separator is in use, as after a crash and in \
+              a full pool",
+    },
+    Forgiven {
+        site: "masstree: root of a layer, raised",
+        lacks: &[Order],
+        why: "a new root, then the writer's next step: the nodes below it are in use without it, as without a \
+              separator",
+    },
+    Forgiven {
+        site: "masstree: root of a layer, lowered",
+        lacks: &[Order],
+        why: "a lower root, then the removal of the layer's entry in the layer above, or the end of an interrupted \
+              split: neither depends on which node is the root",
+    },
+    Forgiven {
+        site: "masstree: leaf in place of a layer",
+        lacks: &[Order],
+        why: "a leaf in place of its layer, then the same one layer above, after which nothing leads to the first \
+              link, or the end of an interrupted split",
+    },
+    Forgiven {
+        site: "masstree: entry of a layer, removed",
+        lacks: &[Order],
+        why: "the removal of an empty layer's entry, then that of the node or layer that held it: until the second, \
+              the empty layer is in use, as after a crash; its node is not reused before the write ends",
+    },
+    Forgiven {
         site: "masstree: index built of pairs",
         lacks: &[Fence],
         why: "an index built from pairs: the heap also fences the root entry before the link, which the types cannot \
@@ -172,6 +237,17 @@ pub const TABLE: &[Forgiven] = &[
         site: "masstree: build given up",
         lacks: &[Fence],
         why: "the objects of a failed build, as for those of a radix tree",
+    },
+    Forgiven {
+        site: "clht: pair removed",
+        lacks: &[Order],
+        why: "the removal of a pair, then the objects of a smaller table, to which nothing leads yet, or the removal \
+              of a table without pairs, which removes the pair as well",
+    },
+    Forgiven {
+        site: "clht: overflow bucket",
+        lacks: &[Order],
+        why: "an overflow bucket, then the objects of another table: nothing leads to them before a later store",
     },
     Forgiven {
         site: "clht: built of pairs",

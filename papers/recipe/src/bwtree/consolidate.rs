@@ -68,6 +68,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             let Ok(published) = page.slot.publish_if(media, page.head, base, BASE) else {
                 return Ok::<_, Error>(false);
             };
+            media.site("bwtree: base in place of a chain");
             let _durable = published.commit();
             Ok(true)
         })?;

@@ -75,6 +75,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             let head = mark.link(tag);
             match child.slot.publish_if(media, child.head, mark, tag) {
                 Ok(published) => {
+                    media.site("bwtree: only child of a root, frozen");
                     let _durable = published.commit();
                     Ok(Some(Page { head, ..child }))
                 }
@@ -179,6 +180,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             let head = mark.link(tag);
             match left.slot.publish_if(media, left.head, mark, tag) {
                 Ok(published) => {
+                    media.site("bwtree: mark of a merge");
                     let _durable = published.commit();
                     Ok(Some(Page { head, ..left }))
                 }

@@ -69,6 +69,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             let head = mark.link(tag);
             match page.slot.publish_if(media, page.head, mark, tag) {
                 Ok(published) => {
+                    media.site("bwtree: mark of a split");
                     let _durable = published.commit();
                     Ok(Some(Page { head, ..page }))
                 }

@@ -176,6 +176,7 @@ impl<'a, M: Media, const FULL: usize> Writer<'a, M, FULL> {
             let link = pair.link(tag);
             match page.slot.publish_if(media, page.head, pair, tag) {
                 Ok(published) => {
+                    media.site("bwtree: pair");
                     let _durable = published.commit();
                     Ok(true)
                 }

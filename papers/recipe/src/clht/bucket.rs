@@ -390,6 +390,7 @@ impl Bucket {
     /// Stores the word, which must not make a slot count that did not count before. The caller holds the lock. Costs 1
     /// write-back and 1 fence.
     pub(super) fn set<M: Media>(&self, state: State, media: &M) {
+        media.site("clht: pair removed");
         let _durable = self
             .word
             .publish_link::<LinkAndPersist, M>(media, state.0)

@@ -291,6 +291,7 @@ impl<M: Media> Clht<M> {
             draft.link(|bucket| &mut bucket.word, state.next().with_tag(tag));
             Ok::<_, Error>(draft.flush(&batch).persisted(&batch.fence()))
         })?;
+        media.site("clht: overflow bucket");
         let _durable = bucket
             .word
             .publish::<LinkAndPersist, M, _>(media, new, state.tag())

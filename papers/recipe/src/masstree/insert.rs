@@ -2,7 +2,7 @@
 
 use super::link::leaf_tag;
 use super::locate::{Layer, LockedNode, Writer};
-use super::node::{LINK, NodeRef, kind, with_kind};
+use super::node::{LINK, NodeRef};
 use super::slice::Slice;
 use art::{damaged, draft_leaf};
 use heap::Error;
@@ -51,10 +51,7 @@ impl<'a, M: Media> Writer<'a, M> {
             let entry = &node.node.entries[free];
             entry.slice.store(slice.bytes, &batch);
             let is = if new.is_ok() { slice.len } else { LINK };
-            let kinds = node.node.kinds.load(media);
-            if kind(kinds, free) != is {
-                node.node.kinds.store(with_kind(kinds, free, is), &batch);
-            }
+            node.store_kind(free, is, &batch);
             // (ii) Commit: the permutation.
             let _durable = match new {
                 Ok(word) => {
@@ -92,6 +89,7 @@ impl<'a, M: Media> Writer<'a, M> {
             batch.fence();
         });
         let order = order.with(place, free).word();
+        media.site("masstree: separator");
         let _durable = node
             .node
             .order

@@ -38,7 +38,7 @@
 //! | `slice`, `order`, `link`, `node` | key slices, permutations, links, nodes and how they are read |
 //! | `read`, `scan` | lookups, alone and many side by side; scans both ways |
 //! | `locate`, `repair` | the place of a write; repair after a crash |
-//! | `write`, `insert`, `layer` | edits; entries; further layers |
+//! | `write`, `insert`, `kinds`, `layer` | edits; entries, and what their words are; further layers |
 //! | `split`, `shrink`, `tidy` | nodes that come and go |
 //! | `bulk` | an index built from sorted pairs |
 //! | `trace`, `check` | live objects; faults |
@@ -46,6 +46,7 @@
 mod bulk;
 mod check;
 mod insert;
+mod kinds;
 mod layer;
 mod link;
 mod locate;

@@ -177,6 +177,7 @@ impl<'a, M: Media> Writer<'a, M> {
             let used = draft.used();
             let root = draft.flush_parts([used], &batch).persisted(&batch.fence());
             media.comes_to("new root of a layer");
+            media.site("masstree: root of a layer, raised");
             let _durable = above
                 .slot
                 .publish::<LinkAndPersist, M, _>(media, root, node_tag(node.level() + 1))

@@ -60,10 +60,12 @@ impl<'a, M: Media> Writer<'a, M> {
         if let Some(leaf) = leaf {
             media.comes_to("layer becomes a leaf");
             let link = leaf.with_tag(leaf_tag(CONTINUES));
+            media.site("masstree: leaf in place of a layer");
             let _durable = above.slot.publish_link::<LinkAndPersist, M>(media, link).commit();
         } else {
             media.comes_to("removal of a layer");
             let order = upper.order(media).without(place).word();
+            media.site("masstree: entry of a layer, removed");
             let _durable = upper
                 .node
                 .order
@@ -125,6 +127,7 @@ impl<'a, M: Media> Writer<'a, M> {
         };
         let child = node.node.entries[order.entry(0)].word.load_link(media);
         media.comes_to("lower root of a layer");
+        media.site("masstree: root of a layer, lowered");
         let _durable = above
             .slot
             .publish_link::<LinkAndPersist, M>(media, child)
