@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes what users install, in target/package: the server's .deb, the C library's tarball, the wheel and the jar, each
-# with a list of its crates (SBOM). Prints their versions and sizes; fails if a version differs from the workspace's.
+# with a list of its crates (SBOM) and the texts of their licences. Prints their versions and sizes; fails if a version
+# differs from the workspace's, or if a licence is missing.
 #
 #     contrib/package.sh [deb|c|wheel|jar|all] [--try]      # default: all
 #
@@ -32,6 +33,7 @@ build_deb() {
     "$program" man "$parts"
     for shell in bash zsh fish; do "$program" completions "$shell" >"$parts/wollemi.$shell"; done
     contrib/sbom.sh crates/cli >"$parts/wollemi.cdx.json"
+    contrib/licences.sh "$parts/wollemi.cdx.json" >"$parts/LICENSES-THIRD-PARTY.txt"
     cat >"$parts/changelog" <<-END
 	wollemi ($version) unstable; urgency=medium
 
@@ -42,7 +44,8 @@ build_deb() {
     {
         printf '%s\n' 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/' \
             'Upstream-Name: Wollemi' \
-            'Comment: The program contains other crates; wollemi.cdx.json lists them with their licences.' \
+            'Comment: The program contains other crates. wollemi.cdx.json lists them with their licences, whose' \
+            ' texts are in LICENSES-THIRD-PARTY.txt.' \
             '' 'Files: *' 'Copyright: 2026 The Wollemi authors' 'License: Expat or Apache-2.0' \
             '' 'License: Apache-2.0' ' The text is in /usr/share/common-licenses/Apache-2.0.' '' 'License: Expat'
         sed '1,2d; s/^$/./; s/^/ /' LICENSE-MIT
@@ -59,8 +62,11 @@ build_c() {
 build_wheel() {
     need maturin "pip install 'maturin>=1.12.2,<2'"
     contrib/sbom.sh bindings/python >"$out/wollemi-python.cdx.json"
+    # maturin takes the files of such names that lie beside the manifest.
+    contrib/licences.sh "$out/wollemi-python.cdx.json" >bindings/python/LICENSES-THIRD-PARTY.txt
     maturin build --quiet --release --locked --manifest-path bindings/python/Cargo.toml \
         --sbom-include "$out/wollemi-python.cdx.json" --out "$out"
+    rm bindings/python/LICENSES-THIRD-PARTY.txt
 }
 
 build_jar() {
@@ -98,25 +104,31 @@ version_of() {
     esac
 }
 
-# The list of crates in the file $2 of the package $1.
-sbom_of() {
+# The content of the one file in the file $2 of the package $1 whose path matches the pattern $3.
+content() {
     case $1 in
-    deb) dpkg-deb --fsys-tarfile "$2" | tar -xO --wildcards '*.cdx.json' ;;
-    c) tar -xOzf "$2" --wildcards '*.cdx.json' ;;
-    wheel) unzip -p "$2" '*.cdx.json' ;;
-    jar) unzip -p "$2" '*/bom.json' ;;
+    deb) dpkg-deb --fsys-tarfile "$2" | tar -xO --wildcards "$3" ;;
+    c) tar -xOzf "$2" --wildcards "$3" ;;
+    wheel | jar) unzip -p "$2" "$3" ;;
     esac
 }
 
-# Prints a line on the package $1. Fails unless its version, and Wollemi's in its list of crates, is the workspace's.
+# Prints a line on the package $1. Fails unless its version, and Wollemi's in its list of crates, is the workspace's,
+# and unless it has its own licence and those of its crates.
 check() {
-    local file found crates
+    local file found crates licences crate
     file=$(file_of "$1") || fail "$1: there is not exactly one such file in $out"
     found=$(version_of "$1" "$file")
     [ "$found" = "$version" ] || fail "$file has version '$found', not $version"
-    crates=$(sbom_of "$1" "$file")
+    crates=$(content "$1" "$file" '*.json')
     grep -q "\"name\": \"wollemi\", \"version\": \"$version\"" <<<"$crates" ||
         fail "$file: its list of crates lacks Wollemi $version"
+    licences=$(content "$1" "$file" '*LICENSES-THIRD-PARTY.txt')
+    while read -r crate; do
+        [ "$(grep -cF "  $crate" <<<"$licences")" -ge 2 ] || fail "$file: the licence of ${crate%:} is missing"
+    done < <(sed -n 's/.*"name": "\([^"]*\)", "version": "\([^"]*\)", "purl".*/\1 \2:/p' <<<"$crates")
+    content "$1" "$file" "$([ "$1" = deb ] && echo '*copyright' || echo '*LICENSE-MIT')" | grep -q 'Wollemi authors' ||
+        fail "$file: its own licence is missing"
     printf '%-7s %s  %10d bytes  %3d crates  %s\n' "$1" "$version" "$(stat -c %s "$file")" \
         "$(grep -c '^  {' <<<"$crates")" "$(basename "$file")"
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the C library and installs it: libraries, header, pkg-config file, this crate's README, the licences
-# and a list of the crates in it.
+# Builds the C library and installs it: libraries, header, pkg-config file, this crate's README, the licences, and a
+# list of the crates in it with their licences.
 #
 #     crates/ffi/install.sh [--prefix DIR]          # default /usr/local; prefixed with DESTDIR, if set
 #     crates/ffi/install.sh --tarball FILE.tar.gz   # the same files as a relocatable archive
@@ -49,6 +49,7 @@ install -m 644 crates/ffi/include/wollemi.h "$root/include/wollemi.h"
 sed "s/@version@/$version/" crates/ffi/wollemi.pc.in >"$root/lib/pkgconfig/wollemi.pc"
 install -m 644 crates/ffi/README.md LICENSE-MIT LICENSE-APACHE "$doc"
 contrib/sbom.sh crates/ffi >"$doc/wollemi-c.cdx.json"
+contrib/licences.sh "$doc/wollemi-c.cdx.json" >"$doc/LICENSES-THIRD-PARTY.txt"
 
 if [ -n "$tarball" ]; then
     tar -C "$packed" --owner=0 --group=0 -czf "$tarball" "$name"

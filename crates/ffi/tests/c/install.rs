@@ -74,10 +74,38 @@ fn the_tarball_has_all_of_it() {
         "include/wollemi.h",
         "lib/pkgconfig/wollemi.pc",
         "share/doc/wollemi-c/wollemi-c.cdx.json",
+        "share/doc/wollemi-c/LICENSE-MIT",
+        "share/doc/wollemi-c/LICENSES-THIRD-PARTY.txt",
     ] {
         assert!(unpacked.join(file).exists(), "{file}");
     }
     if has("pkg-config") {
         first_program(&unpacked);
     }
+}
+
+/// The packages contain other crates, whose licences require their texts there.
+#[test]
+fn a_crate_without_a_licence_text_is_an_error() {
+    let home = tempfile::tempdir().expect("a folder");
+    let source = home.path().join("registry/src/index/bare-1.0.0");
+    std::fs::create_dir_all(&source).expect("a folder");
+    let licences = |licence: &str| {
+        let list = home.path().join("list");
+        let component =
+            r#"  {"name": "bare", "version": "1.0.0", "purl": "pkg:cargo/bare@1.0.0", "licenses": "#;
+        let component = format!(r#"{component}[{{"expression": "{licence}"}}]}}"#);
+        std::fs::write(&list, component).expect("a list");
+        let script = format!("{CRATE}/../../contrib/licences.sh");
+        let mut command = Command::new(script);
+        command.arg(list).env("CARGO_HOME", home.path());
+        command.output().expect("the script runs")
+    };
+    let text = |licence: &str| String::from_utf8(licences(licence).stdout).expect("UTF-8");
+    let failed = licences("MIT");
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(!failed.status.success() && said.contains("bare 1.0.0"), "{said}");
+    assert!(text("MIT OR Apache-2.0").contains("bare 1.0.0: no text of its own"));
+    std::fs::write(source.join("LICENSE"), "Copyright: the authors of bare").expect("a licence");
+    assert!(text("MIT").contains("Copyright: the authors of bare"));
 }

@@ -37,11 +37,16 @@ class LibraryTest {
     }
 
     @Test
-    void theJarListsTheCratesInIt() throws Exception {
+    void theJarListsTheCratesInItWithTheirLicences() throws Exception {
         try (var list = Library.class.getResourceAsStream("native/linux-x86-64/bom.json")) {
             String crates = Packed.text(list.readAllBytes());
             assertTrue(crates.contains("\"name\": \"wollemi\", \"version\": \"" + Library.version() + "\""), crates);
             assertTrue(crates.contains("pkg:cargo/jni@"), crates);
+        }
+        try (var texts = Library.class.getResourceAsStream("native/linux-x86-64/LICENSES-THIRD-PARTY.txt")) {
+            String licences = Packed.text(texts.readAllBytes());
+            assertTrue(licences.contains("\n  jni "), "the licence of a crate is missing");
+            assertTrue(licences.contains("The Rust Standard Library"), "the standard library's notices are missing");
         }
     }
 
