@@ -189,3 +189,18 @@ impl Room {
         WOLLEMI_OK
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_status_with_a_message() {
+        // SAFETY: no pointer is passed.
+        let status = unsafe { call(|_| panic!("on purpose")) };
+        assert_eq!(status, WOLLEMI_ERROR_BUG);
+        // SAFETY: the message stays until this thread's next failure.
+        let message = unsafe { CStr::from_ptr(crate::status::wollemi_message()) };
+        assert!(message.to_string_lossy().contains("on purpose"), "{message:?}");
+    }
+}

@@ -72,6 +72,24 @@ fn it_documents_every_function() {
     assert!(functions > 70, "{functions}");
 }
 
+/// Whatever the page calls by name exists.
+#[test]
+fn the_page_names_what_it_has() {
+    let header = std::fs::read_to_string(format!("{CRATE}/include/wollemi.h")).expect("the header");
+    let page = std::fs::read_to_string(format!("{CRATE}/README.md")).expect("the page");
+    let functions = names(&page).filter(|name| name.starts_with("wollemi_") || name.starts_with("WOLLEMI_"));
+    let others = ["WOLLEMI_UPDATE_HEADER", "wollemi_"];
+    let missing: Vec<_> = functions
+        .filter(|name| !others.contains(name) && !names(&header).any(|other| other == *name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Returns the words of a text that may be names in C.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
 #[test]
 fn it_compiles_alone() {
     let header = format!("{CRATE}/include/wollemi.h");

@@ -4,4 +4,5 @@ mod compiler;
 mod header;
 mod install;
 mod kill;
+mod pmemkv;
 mod programs;

@@ -1,14 +1,15 @@
-//! Runs the examples and the misuse test with every available compiler, shared and static, and with memory checkers.
+//! Runs the examples and the tests in C with every available compiler, shared and static, and with memory checkers.
 
 use crate::compiler::{Build, compile, compilers, has, left_out, run};
 use std::path::Path;
 use std::process::Command;
 
 /// A program, and whether it takes a pool.
-const PROGRAMS: [(&str, bool); 3] = [
+const PROGRAMS: [(&str, bool); 4] = [
     ("examples/tour.c", true),
     ("examples/bank.c", false),
     ("tests/misuse.c", true),
+    ("tests/levels.c", true),
 ];
 
 fn try_out(mut command: Command, takes_pool: bool) -> String {
