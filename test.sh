@@ -3,6 +3,8 @@
 # LMDB and SQLite, two peers of the benchmarks), a C++ compiler (to call the library that PiBench loads), memcached and
 # Redis to compare answers with, the clients that come with libmemcached and Redis, and Python with its venv module, with
 # which tests install pymemcache, pylibmc, redis-py and matplotlib (which draws figures) below the build directory.
+# clang, valgrind and pkg-config (for programs in C) and nutcracker (a proxy for memcached and Redis) are installed if
+# this runs as root; tests report what they leave out without them.
 # Arguments go to `cargo test`.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -15,6 +17,11 @@ command -v memccapable >/dev/null || packages+=(libmemcached-tools)
 command -v redis-server >/dev/null || packages+=(redis-server)
 command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null || packages+=(redis-tools)
 [ -n "${WOLLEMI_PYTHON:-}" ] || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)
+if [ "$(id -u)" -eq 0 ]; then
+    for tool in clang valgrind pkg-config nutcracker; do
+        PATH=$PATH:/usr/sbin command -v "$tool" >/dev/null || packages+=("$tool")
+    done
+fi
 if ((${#packages[@]})); then
     as_root=()
     [ "$(id -u)" -eq 0 ] || as_root=(sudo)
