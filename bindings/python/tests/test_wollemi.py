@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import copy
+import importlib.metadata
 import os
 import pathlib
 import pickle
@@ -40,6 +41,31 @@ def test_the_readme_program_runs_as_typed(tmp_path):
     assert run.stdout == "b'apricot' b'0.45'\nb'apple' b'0.30'\n"
     with wollemi.open(tmp_path / "shop.pool") as db:
         assert dict(db.map("prices")) == {b"apple, yesterday": b"0.30", b"apricot": b"0.45"}
+
+
+def test_the_versions_are_in_step():
+    workspace = pathlib.Path(__file__).parents[3] / "Cargo.toml"
+    assert f'[workspace.package]\nversion = "{wollemi.__version__}"\n' in workspace.read_text()
+
+
+def test_the_wheel_has_its_licences():
+    files = {file.name for file in importlib.metadata.files("wollemi")}
+    assert {"LICENSE-MIT", "LICENSE-APACHE"} <= files
+
+
+def test_a_native_half_of_another_version_is_refused():
+    program = textwrap.dedent(
+        """
+        import sys, types
+        sys.modules["wollemi._native"] = types.SimpleNamespace(__version__="9.9.9")
+        try:
+            import wollemi
+        except ImportError as refused:
+            print(refused)
+        """
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "with a native library of version 9.9.9: reinstall it" in run.stdout, run.stderr
 
 
 def test_a_map_is_a_mutable_mapping(db):
@@ -298,6 +324,69 @@ def test_closing_closes_everything(path):
         list(entries)
     with wollemi.open(path, lock_wait=0) as db:
         assert list(db.map("m")) == [b"a", b"b"]
+
+
+def test_other_threads_run_while_a_call_works(db):
+    m = db.map("m", key="int", value="int")
+    keys = range(100_000)
+    m.update((i, i) for i in keys)
+    turns, ended = [0], threading.Event()
+
+    def take_turns():
+        while not ended.is_set():
+            turns[0] += 1
+            time.sleep(0)
+
+    def commit():
+        batch = db.batch()
+        for i in range(2_000):
+            batch.put(m, i, i)
+        before = turns[0]
+        assert batch.commit()
+        return turns[0] > before
+
+    def others_ran(call):
+        before = turns[0]
+        call()
+        return turns[0] > before
+
+    encoded = [m._key.encode(i) for i in keys]
+    calls = {
+        "count": lambda: others_ran(m._native.count),
+        "multi_get": lambda: others_ran(lambda: m._native.multi_get(encoded)),
+        "check": lambda: others_ran(db._native.check),
+        "commit": commit,
+    }
+    # Python itself lets no other thread run for this time: only a call that releases the lock does.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1_000)
+    other = threading.Thread(target=take_turns)
+    other.start()
+    try:
+        # A thread that may run is not always scheduled while a call lasts.
+        held = [name for name, call in calls.items() if not any(call() for _ in range(100))]
+    finally:
+        ended.set()
+        sys.setswitchinterval(interval)
+        other.join()
+    assert held == []
+
+
+def test_other_threads_run_while_an_opening_waits(path):
+    db = wollemi.open(path)
+    started, opened = threading.Event(), []
+
+    def open_too():
+        started.set()
+        opened.append(wollemi.open(path, lock_wait=60))
+
+    thread = threading.Thread(target=open_too)
+    thread.start()
+    started.wait()
+    time.sleep(0.1)
+    db.close()
+    thread.join()
+    opened[0].close()
 
 
 def test_each_of_two_closers_waits(path):
