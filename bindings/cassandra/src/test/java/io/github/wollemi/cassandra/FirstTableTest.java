@@ -27,14 +27,26 @@ class FirstTableTest {
     }
 
     private static long pools(Node node) throws IOException {
-        try (Stream<Path> files = Files.walk(node.pools())) {
+        try (Stream<Path> files = Files.walk(node.pools().resolve("ks"))) {
             return files.filter(file -> file.toString().endsWith(".pool")).count();
         }
+    }
+
+    /** The README's statements; its configuration is {@link Node}'s. */
+    private static void runReadme(Node node) {
+        Session session = node.session();
+        session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+        session.execute("CREATE TABLE shop.orders (number int PRIMARY KEY)");
+        Readme.block("sql").lines().forEach(session::execute);
+        session.execute("INSERT INTO shop.prices (name, cents) VALUES ('apple', 30)");
+        assertEquals("WollemiMemtable 1", node.run("memtable shop prices"));
+        assertEquals("WollemiMemtable 0", node.run("memtable shop orders"));
     }
 
     @Test
     void rowsSurviveFlushKillAndStop() throws IOException, InterruptedException {
         try (Node node = Node.alone(folder.resolve("node")).start()) {
+            runReadme(node);
             Session session = node.session();
             session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
             session.execute("CREATE TABLE ks.t (k text PRIMARY KEY, v int) WITH memtable = 'wollemi'");

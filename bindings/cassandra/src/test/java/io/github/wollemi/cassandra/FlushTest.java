@@ -100,6 +100,25 @@ class FlushTest {
     }
 
     @Test
+    void anIndexIsBuiltFromRowsThatAreNotFlushed() throws InterruptedException {
+        Session session = node.session();
+        session.execute("CREATE TABLE ks.before (k int PRIMARY KEY, v int) WITH memtable = 'wollemi'");
+        for (int k = 0; k < 500; k++) {
+            session.execute("INSERT INTO ks.before (k, v) VALUES (?, ?)", k, k % 10);
+        }
+        assertEquals("0", node.run("sstables ks before"));
+        session.execute("CREATE INDEX before_v ON ks.before (v)");
+        String built = "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = 'ks' AND index_name = 'before_v'";
+        for (int tenths = 0; session.execute(built).one() == null; tenths++) {
+            assertTrue(tenths < LONGEST_WAIT, "the index is built");
+            TimeUnit.MILLISECONDS.sleep(100);
+        }
+        session.execute("UPDATE ks.before SET v = 3 WHERE k = 0");
+        assertEquals(51, session.execute("SELECT k FROM ks.before WHERE v = 3").all().size());
+        assertEquals(49, session.execute("SELECT k FROM ks.before WHERE v = 0").all().size());
+    }
+
+    @Test
     void aPoolThatCannotBeMarkedIsFlushed() {
         Session session = node.session();
         session.execute("CREATE TABLE ks.unmarked (k int PRIMARY KEY) WITH memtable = 'wollemi'");

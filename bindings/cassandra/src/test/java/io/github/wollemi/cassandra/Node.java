@@ -203,9 +203,7 @@ final class Node implements AutoCloseable {
                       class_name: SkipListMemtable
                     trie:
                       class_name: TrieMemtable
-                    wollemi:
-                      class_name: io.github.wollemi.cassandra.WollemiMemtable
-                      parameters: {directory: FOLDER/wollemi, commit_log: skip}
+                README
                     wollemi_disk:
                       class_name: io.github.wollemi.cassandra.WollemiMemtable
                       parameters: {directory: FOLDER/wollemi, commit_log: skip, level: disk}
@@ -222,6 +220,8 @@ final class Node implements AutoCloseable {
                       class_name: io.github.wollemi.cassandra.WollemiMemtable
                       parameters: {directory: FOLDER/wollemi, commit_log: skip, level: disk, flush_size: 4GiB}
                 """
+                .replace("README\n", Readme.block("yaml").replaceFirst("memtable:\n *configurations:\n", ""))
+                .replace("/var/lib/cassandra", "FOLDER")
                 .replace("ADDRESS", address).replace("STORAGE", "" + storagePort).replace("NATIVE", "" + nativePort)
                 .replace("SEEDS", all).replace("WRITE", writeTimeout).replace("FOLDER", folder.toString());
         for (Map.Entry<String, String> setting : settings.entrySet()) {
