@@ -3,7 +3,7 @@
 # Passes, and says so, if a JDK, Maven or their downloads are unavailable. Arguments go to Maven: `test.sh
 # -Dtest=TwinTest`. WOLLEMI_SEED, WOLLEMI_TWIN and WOLLEMI_KILLS set the random seed and the amounts. The test of three
 # nodes takes minutes, and runs only if WOLLEMI_CLUSTER is a number of kills. WOLLEMI_PROFILE is Cargo's profile for the
-# native library: measurements (LoadFigures, RestartFigures) need `release`.
+# native library: measurements (LoadFigures, RestartFigures, LayoutFigures) need `release`.
 set -euo pipefail
 cd "$(dirname "$0")"
 exec </dev/null
