@@ -25,10 +25,10 @@ final class Figures {
         return List.of(System.getenv().getOrDefault(name, String.join(" ", otherwise)).strip().split("\\s+"));
     }
 
-    /** Creates the table {@code ks.t}. */
-    static void createTable(Node node, String memtable, String columns) {
-        node.session().execute(
-                "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
+    /** Creates the table {@code ks.t}, with this number of replicas. */
+    static void createTable(Node node, String memtable, String columns, int replicas) {
+        node.session().execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': "
+                + replicas + "}");
         node.session().execute("CREATE TABLE ks.t (" + columns + ") WITH memtable = '" + memtable + "'");
     }
 

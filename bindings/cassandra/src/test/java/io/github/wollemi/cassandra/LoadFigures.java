@@ -2,6 +2,8 @@ package io.github.wollemi.cassandra;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import com.datastax.driver.core.Cluster;
+import com.datastax.driver.core.Session;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -10,22 +12,25 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Throughput, latency, memory and collector pauses of one node under load, with rows of 1 KiB in the memtable: with
+ * Throughput, latency, memory and collector pauses of a cluster under load, with rows of 1 KiB in the memtable: with
  * Cassandra's own memtables and with this one. A measurement, not a test: {@code ./test.sh -Dtest=LoadFigures}.
  *
- * <p>Each memtable has its own node, and the nodes take turns: each round writes all rows to an empty table, reads, and
- * reads and writes. Nothing is flushed. Half a round before the first warms the nodes up and does not count. The client
- * is this process, on the same cores.
+ * <p>Each memtable has its own cluster, of one node by default, and the clusters take turns: each round writes all
+ * rows to an empty table, reads, and reads and writes. Each node has all rows, and requests are at {@code QUORUM}.
+ * Nothing is flushed. Half a round before the first warms the nodes up and does not count. The client is this process,
+ * on the same cores.
  *
- * <p>Settings: {@code WOLLEMI_MIB}, the amount of rows; {@code WOLLEMI_REQUESTS} per read phase and mixed phase; {@code
- * WOLLEMI_ROUNDS} that count; {@code WOLLEMI_THREADS} of the client; {@code WOLLEMI_WIDE}, the rows of a partition;
- * {@code WOLLEMI_HEAP} of a node, in MiB; {@code WOLLEMI_MEMTABLES}, those to compare.
+ * <p>Settings: {@code WOLLEMI_NODES} of a cluster; {@code WOLLEMI_MIB}, the amount of rows; {@code WOLLEMI_REQUESTS}
+ * per read phase and mixed phase; {@code WOLLEMI_ROUNDS} that count; {@code WOLLEMI_THREADS} of the client; {@code
+ * WOLLEMI_WIDE}, the rows of a partition; {@code WOLLEMI_HEAP} of a node, in MiB; {@code WOLLEMI_MEMTABLES}, those to
+ * compare.
  */
 class LoadFigures {
     private static final Map<String, String> PERIODIC =
@@ -55,12 +60,12 @@ class LoadFigures {
     /**
      * What one phase of a round gave.
      *
-     * @param processor the node's processor time per request, in microseconds
+     * @param processor the nodes' processor time per request, in microseconds
      */
     private record Phase(Load.Outcome load, double processor, Pauses.Summary pauses) {}
 
     /**
-     * The heap after a collection, and what the memtable owns, in MiB, at the end of the write phase.
+     * The heap of a node after a collection, and what its memtable owns, in MiB, at the end of the write phase.
      *
      * @param heap the heap's use
      * @param added by how much it is more than with an empty table
@@ -73,6 +78,7 @@ class LoadFigures {
     @TempDir
     Path folder;
 
+    private final int size = Figures.setting("WOLLEMI_NODES", 1);
     private final int mib = Figures.setting("WOLLEMI_MIB", 128);
     private final int requests = Figures.setting("WOLLEMI_REQUESTS", 100_000);
     private final int rounds = Figures.setting("WOLLEMI_ROUNDS", 3);
@@ -80,34 +86,34 @@ class LoadFigures {
     private final int wide = Figures.setting("WOLLEMI_WIDE", 1);
     private final int heap = Figures.setting("WOLLEMI_HEAP", 2048);
     private final List<String> names = Figures.setting("WOLLEMI_MEMTABLES", List.copyOf(CONTENDERS.keySet()));
-    private final Map<String, Node> nodes = new LinkedHashMap<>();
+    private final Map<String, List<Node>> clusters = new LinkedHashMap<>();
     private final Map<String, List<Round>> measured = new LinkedHashMap<>();
 
     @Test
     void measure() throws Exception {
         try {
             for (String name : names) {
-                nodes.put(name, start(name));
+                clusters.put(name, start(name));
                 measured.put(name, new ArrayList<>());
             }
             for (int round = 0; round <= rounds; round++) {
                 for (String name : names) {
                     if (round == 0) {
-                        round(nodes.get(name), round, (mib << 10) / 2, requests / 2);
+                        round(clusters.get(name), round, (mib << 10) / 2, requests / 2);
                     } else {
-                        Round one = round(nodes.get(name), round, mib << 10, requests);
+                        Round one = round(clusters.get(name), round, mib << 10, requests);
                         measured.get(name).add(one);
                         System.out.printf(Locale.ROOT, "%s, round %d of %d: %s%n", name, round, rounds, one);
                     }
                 }
             }
         } finally {
-            nodes.values().forEach(Node::close);
+            clusters.values().forEach(nodes -> nodes.forEach(Node::close));
         }
         report();
     }
 
-    private Node start(String name) {
+    private List<Node> start(String name) throws InterruptedException {
         Contender contender = CONTENDERS.get(name);
         if (contender == null) {
             throw new IllegalArgumentException("WOLLEMI_MEMTABLES has " + name + "; there are " + CONTENDERS.keySet());
@@ -119,33 +125,49 @@ class LoadFigures {
         settings.put("memtable_offheap_space", Math.max(heap / 2, 4 * mib) + "MiB");
         settings.put("concurrent_reads", "32");
         settings.put("concurrent_writes", "32");
-        Node node = Node.measured(folder.resolve(name), heap, settings).start();
-        Figures.createTable(node, contender.memtable, "p int, c int, pad text, PRIMARY KEY (p, c)");
-        return node;
+        List<Node> nodes = size == 1 ? List.of(Node.measured(folder.resolve(name), heap, settings))
+                : Node.measuredCluster(folder.resolve(name), size, heap, settings);
+        nodes.forEach(Node::start);
+        while (!nodes.stream().allMatch(node -> node.run("live").equals("" + size))) {
+            TimeUnit.MILLISECONDS.sleep(200);
+        }
+        Figures.createTable(nodes.get(0), contender.memtable, "p int, c int, pad text, PRIMARY KEY (p, c)", size);
+        return nodes;
     }
 
-    private Round round(Node node, int number, int rows, int requests)
+    private Round round(List<Node> nodes, int number, int rows, int requests)
             throws IOException, InterruptedException, ExecutionException {
-        node.session().execute("TRUNCATE ks.t");
-        double[] empty = memory(node);
-        Load load = new Load(node.session(), rows, wide);
-        Pauses pauses = new Pauses(node);
+        try (Cluster client = Node.clientOf(nodes)) {
+            return round(client.connect(), nodes, number, rows, requests);
+        }
+    }
+
+    private static double processorSeconds(List<Node> nodes) {
+        return nodes.stream().mapToDouble(Node::processorSeconds).sum();
+    }
+
+    private Round round(Session session, List<Node> nodes, int number, int rows, int requests)
+            throws IOException, InterruptedException, ExecutionException {
+        session.execute("TRUNCATE ks.t");
+        double[] empty = memory(nodes.get(0));
+        Load load = new Load(session, rows, wide);
+        Pauses pauses = new Pauses(nodes);
         pauses.next();
         Map<Load.Kind, Phase> phases = new LinkedHashMap<>();
         Memory memory = null;
         for (Load.Kind kind : Load.Kind.values()) {
             int count = kind == Load.Kind.WRITE ? rows : requests;
-            double before = node.processorSeconds();
+            double before = processorSeconds(nodes);
             Load.Outcome outcome = load.run(kind, count, threads, number);
-            double processor = (node.processorSeconds() - before) * 1e6 / count;
+            double processor = (processorSeconds(nodes) - before) * 1e6 / count;
             phases.put(kind, new Phase(outcome, processor, pauses.next()));
             if (kind == Load.Kind.WRITE) {
-                double[] full = memory(node);
+                double[] full = memory(nodes.get(0));
                 memory = new Memory(full[0], full[0] - empty[0], full[1], full[2]);
                 pauses.next();
             }
         }
-        assertEquals("0", node.run("sstables ks t"), "nothing is flushed");
+        nodes.forEach(node -> assertEquals("0", node.run("sstables ks t"), "nothing is flushed"));
         return new Round(phases, memory);
     }
 
@@ -160,11 +182,12 @@ class LoadFigures {
     }
 
     private void report() throws IOException {
-        System.out.printf("load: %d MiB of rows of 1 KiB, %d per partition; %d requests per read or mixed phase; "
-                + "%d rounds; %d client threads; heap %d MiB%n%n", mib, wide, requests, rounds, threads, heap);
+        System.out.printf("load: %d nodes; %d MiB of rows of 1 KiB, %d per partition; %d requests per read or mixed "
+                + "phase; %d rounds; %d client threads; heap %d MiB%n%n",
+                size, mib, wide, requests, rounds, threads, heap);
         for (Load.Kind kind : Load.Kind.values()) {
             Figures.print(List.of(kind.name().toLowerCase(Locale.ROOT), "requests per second", "p50, ms", "p99, ms",
-                    "processor time of the node per request, µs", "pauses", "pauses in total, ms",
+                    "processor time of the nodes per request, µs", "pauses", "pauses in total, ms",
                     "longest pause, ms"),
                     rows(List.of(
                             column("%.0f", round -> round.phases.get(kind).load.perSecond()),
@@ -182,7 +205,7 @@ class LoadFigures {
                         column("%.0f", round -> round.memory.added),
                         column("%.0f", round -> round.memory.ownedOnHeap),
                         column("%.0f", round -> round.memory.ownedOffHeap))));
-        Figures.save("load-figures.json", Map.of("mib", mib, "rowsPerPartition", wide, "requests", requests,
+        Figures.save("load-figures.json", Map.of("nodes", size, "mib", mib, "rowsPerPartition", wide, "requests", requests,
                 "threads", threads, "heapMib", heap, "rounds", measured));
     }
 

@@ -1,6 +1,8 @@
 package io.github.wollemi.cassandra;
 
 import com.datastax.driver.core.Cluster;
+import com.datastax.driver.core.ConsistencyLevel;
+import com.datastax.driver.core.QueryOptions;
 import com.datastax.driver.core.Session;
 import com.datastax.driver.core.SocketOptions;
 import com.datastax.driver.core.policies.RoundRobinPolicy;
@@ -104,9 +106,13 @@ final class Node implements AutoCloseable {
      * @param settings settings that replace those of the tests' {@code cassandra.yaml}
      */
     static Node measured(Path folder, int heapMib, Map<String, String> settings) {
+        return alone(folder, asShipped(heapMib), settings);
+    }
+
+    private static List<String> asShipped(int heapMib) {
         List<String> options = new ArrayList<>(AS_SHIPPED);
         options.addAll(List.of("-Xms" + heapMib + "m", "-Xmx" + heapMib + "m"));
-        return alone(folder, options, settings);
+        return options;
     }
 
     private static Node alone(Path folder, List<String> options, Map<String, String> settings) {
@@ -120,6 +126,15 @@ final class Node implements AutoCloseable {
      * Returns the nodes of a cluster, on 127.0.0.1 and the addresses after it; all are seeds, and use the same ports.
      */
     static List<Node> cluster(Path folder, int size) {
+        return cluster(folder, size, SMALL, Map.of());
+    }
+
+    /** Returns the nodes of a cluster for measurements, like {@link #measured} and {@link #cluster}. */
+    static List<Node> measuredCluster(Path folder, int size, int heapMib, Map<String, String> settings) {
+        return cluster(folder, size, asShipped(heapMib), settings);
+    }
+
+    private static List<Node> cluster(Path folder, int size, List<String> options, Map<String, String> settings) {
         List<String> addresses = new ArrayList<>();
         for (int i = 1; i <= size; i++) {
             addresses.add("127.0.0." + i);
@@ -128,7 +143,7 @@ final class Node implements AutoCloseable {
         int storagePort = freePort("0.0.0.0");
         // A write that a dead node does not answer becomes a hint after this time.
         return addresses.stream().map(address -> new Node(folder.resolve(address), address, addresses, nativePort,
-                storagePort, "10s", SMALL, Map.of())).toList();
+                storagePort, "10s", options, settings)).toList();
     }
 
     static int freePort(String address) {
@@ -328,13 +343,25 @@ final class Node implements AutoCloseable {
         }
     }
 
+    /** Returns a client of all nodes of a cluster, with requests at {@code QUORUM}. */
+    static Cluster clientOf(List<Node> nodes) {
+        return Cluster.builder()
+                .addContactPointsWithPorts(nodes.stream().map(Node::client).toArray(InetSocketAddress[]::new))
+                .withPort(nodes.get(0).nativePort)
+                .withQueryOptions(new QueryOptions().setConsistencyLevel(ConsistencyLevel.QUORUM))
+                .withSocketOptions(patient()).withoutJMXReporting().build();
+    }
+
+    private static SocketOptions patient() {
+        return new SocketOptions().setConnectTimeoutMillis(120_000).setReadTimeoutMillis(120_000);
+    }
+
     /** Returns a client's session with only this node, which ends with the node. */
     Session session() {
         if (session == null) {
             cluster = Cluster.builder().addContactPoint(address).withPort(nativePort).withoutJMXReporting()
                     .withLoadBalancingPolicy(new WhiteListPolicy(new RoundRobinPolicy(), List.of(client())))
-                    .withSocketOptions(new SocketOptions()
-                            .setConnectTimeoutMillis(120_000).setReadTimeoutMillis(120_000)).build();
+                    .withSocketOptions(patient()).build();
             session = cluster.connect();
         }
         return session;

@@ -4,11 +4,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The garbage collector's pauses, from a node's log of them. */
+/** The garbage collector's pauses, from the nodes' logs of them. */
 final class Pauses {
     /** For instance {@code [2.3s][info][gc] GC(3) Pause Young (Normal) (G1 Evacuation Pause) 90M->20M(512M) 4.567ms}. */
     private static final Pattern PAUSE = Pattern.compile(".*\\bPause .* ([0-9.]+)ms");
@@ -22,24 +24,27 @@ final class Pauses {
      */
     record Summary(int count, double total, double max) {}
 
-    private final Path log;
-    private int seen;
+    private final List<Path> logs;
+    private final Map<Path, Integer> seen = new HashMap<>();
 
-    Pauses(Node node) {
-        this.log = node.folder().resolve("gc.log");
+    Pauses(List<Node> nodes) {
+        this.logs = nodes.stream().map(node -> node.folder().resolve("gc.log")).toList();
     }
 
-    /** Returns the pauses since the last call. */
+    /** Returns the pauses of all nodes since the last call. */
     Summary next() throws IOException {
-        List<Double> all = new ArrayList<>();
-        for (String line : Files.readAllLines(log)) {
-            Matcher pause = PAUSE.matcher(line);
-            if (pause.matches()) {
-                all.add(Double.parseDouble(pause.group(1)));
+        List<Double> recent = new ArrayList<>();
+        for (Path log : logs) {
+            List<Double> all = new ArrayList<>();
+            for (String line : Files.readAllLines(log)) {
+                Matcher pause = PAUSE.matcher(line);
+                if (pause.matches()) {
+                    all.add(Double.parseDouble(pause.group(1)));
+                }
             }
+            recent.addAll(all.subList(seen.getOrDefault(log, 0), all.size()));
+            seen.put(log, all.size());
         }
-        List<Double> recent = all.subList(seen, all.size());
-        seen = all.size();
         return new Summary(recent.size(), recent.stream().mapToDouble(pause -> pause).sum(),
                 recent.stream().mapToDouble(pause -> pause).max().orElse(0));
     }

@@ -76,7 +76,7 @@ class RestartFigures {
                 "memtable_allocation_type", "offheap_objects", "memtable_heap_space", heap / 2 + "MiB",
                 "memtable_offheap_space", Math.max(heap / 2, 4 * mib) + "MiB", "commitlog_total_space", "8GiB");
         try (Node node = Node.measured(folder, heap, settings).start()) {
-            Figures.createTable(node, memtable, "p int PRIMARY KEY, pad text");
+            Figures.createTable(node, memtable, "p int PRIMARY KEY, pad text", 1);
             double empty = secondsToAnswer(node, -1);
             double before = node.processorSeconds();
             long began = System.nanoTime();
