@@ -5,6 +5,10 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A 64-bit checksum of some bytes, stable across machines and releases.
 #[inline]
 pub fn checksum(bytes: &[u8]) -> u64 {
+    if let Ok(word) = bytes.try_into() {
+        // The most frequent length of keys, without a loop.
+        return mix(mix(8 ^ MULTIPLIER ^ u64::from_le_bytes(word)));
+    }
     let mut hash = bytes.len() as u64 ^ MULTIPLIER;
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
