@@ -31,6 +31,9 @@ pub(super) type Placed = (u64, Filling);
 /// Pairs of a bucket.
 pub(super) const SLOTS: usize = 3;
 
+/// A bit for each slot.
+const ALL: u64 = (1 << SLOTS) - 1;
+
 const PRESENT: u32 = 1;
 const RECORD: u32 = 48;
 const VERSION: u32 = 51;
@@ -68,6 +71,18 @@ impl State {
     #[inline]
     fn is_record(self, slot: usize) -> bool {
         self.0.bits() >> (RECORD + slot as u32) & 1 == 1
+    }
+
+    /// The slots that hold a pair, a bit for each.
+    #[inline]
+    fn present(self) -> u64 {
+        self.0.bits() >> PRESENT & ALL
+    }
+
+    /// The slots that hold a link, a bit for each.
+    #[inline]
+    fn records(self) -> u64 {
+        self.0.bits() >> RECORD & ALL
     }
 
     /// Number of slots that hold a pair.
@@ -302,6 +317,31 @@ impl Bucket {
         self.values[slot].disregard(media);
     }
 
+    /// The slots whose key, or its hash, is this word, a bit for each. Without a branch for each slot: nobody can
+    /// predict which slot has the key.
+    #[inline(always)]
+    fn slots_of<M: Media>(&self, word: u64, media: &M) -> u64 {
+        // Peeked, not loaded: nothing depends on the keys of other pairs.
+        let is = |slot: usize| u64::from(self.keys[slot].peek(media) == word) << slot;
+        (0..SLOTS).fold(0, |slots, slot| slots | is(slot))
+    }
+
+    /// The slots that may hold a key, a bit for each.
+    #[inline(always)]
+    fn candidates<M: Media>(&self, key: &Wanted<'_>, state: State, media: &M) -> u64 {
+        let (present, records) = (state.present(), state.records());
+        let mut slots = 0;
+        if let Some(word) = key.word
+            && present != records
+        {
+            slots = self.slots_of(word, media) & present & !records;
+        }
+        if records != 0 {
+            slots |= self.slots_of(key.hash, media) & present & records;
+        }
+        slots
+    }
+
     /// The pair of a key, if it is here; otherwise the state in which the key was absent.
     #[inline]
     pub(super) fn find<M: Media>(
@@ -312,16 +352,10 @@ impl Bucket {
         let media = heap.media();
         'again: loop {
             let state = self.state(media);
-            for slot in 0..SLOTS {
-                // Peeked, not loaded: nothing depends on the keys of other pairs.
-                let word = if state.is_record(slot) {
-                    Some(key.hash)
-                } else {
-                    key.word
-                };
-                if !state.has(slot) || Some(self.keys[slot].peek(media)) != word {
-                    continue;
-                }
+            let mut candidates = self.candidates(key, state, media);
+            while candidates != 0 {
+                let slot = candidates.trailing_zeros() as usize;
+                candidates &= candidates - 1;
                 let pair = self.slot(slot, state, media);
                 if self.state(media) != state {
                     self.disregard(slot, media);

@@ -96,15 +96,26 @@ impl<'g> DirectoryRef<'g> {
     }
 }
 
-/// A slot of the directory at `link`; the root has one.
-#[inline]
+/// The slot of the root.
+#[inline(always)]
+pub(super) fn first<M: Media>(heap: &Access<M>, root: Link) -> Result<&PSlot, Fault> {
+    Ok(&slots::<M, 1>(heap, root)?[0])
+}
+
+/// A slot of the directory at `link`, which is not the root.
+#[inline(always)]
 pub(super) fn slot<M: Media>(heap: &Access<M>, link: Link, at: usize) -> Result<&PSlot, Fault> {
+    Ok(&slots::<M, FANOUT>(heap, link)?[at % FANOUT])
+}
+
+#[inline(always)]
+fn slots<M: Media, const N: usize>(heap: &Access<M>, link: Link) -> Result<&[PSlot; N], Fault> {
+    let slots = || {
+        let first = Offset::new(link.offset()?.get() + HEAD as u64)?;
+        Some(heap.slice::<PSlot>(first, N).map(|slots| slots.first_chunk()))
+    };
     let fault = || damaged("directory of a P-CLHT", link);
-    let first = link
-        .offset()
-        .and_then(|offset| Offset::new(offset.get() + HEAD as u64));
-    let slots = heap.slice::<PSlot>(first.ok_or_else(fault)?, at + 1)?;
-    slots.get(at).ok_or_else(fault)
+    slots().ok_or_else(fault)??.ok_or_else(fault)
 }
 
 /// Drafts a directory whose slots hold these links; the root has the one slot.

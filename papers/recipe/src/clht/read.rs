@@ -16,8 +16,8 @@ impl<M: Media> Clht<M> {
     #[inline]
     pub(super) fn bucket(&self, hash: u64) -> Result<Option<&Bucket>, Fault> {
         let (media, mut rest) = (self.heap.media(), hash);
-        let mut link = directory::slot(&self.heap, self.root, 0)?.load(media);
-        for _ in 0..=DEEPEST {
+        let mut link = directory::first(&self.heap, self.root)?.load(media);
+        for _ in 0..DEEPEST + 1 {
             if link.tag() != tag::DIRECTORY {
                 let bucket = || segment::bucket(&self.heap, link, rest);
                 return (!link.is_null()).then(bucket).transpose();

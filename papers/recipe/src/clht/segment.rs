@@ -46,8 +46,8 @@ impl Size {
     #[inline]
     fn is_of(buckets: usize) -> bool {
         let lines = buckets + 1;
-        let odd = lines >> lines.trailing_zeros();
-        lines > 1 && lines <= LARGEST / LINE && (odd == 1 || odd == 3)
+        let upper = lines & lines.wrapping_sub(1);
+        lines > 1 && lines <= LARGEST / LINE && (upper == 0 || lines == upper / 2 * 3)
     }
 
     /// The smallest table with room for this many keys; the largest if none has.
@@ -203,6 +203,17 @@ mod tests {
     use super::*;
     use index::Index;
     use pmem::{Hardware, Pool, PoolOptions};
+
+    #[test]
+    fn tables_have_the_sizes_of_the_ladders() {
+        let sizes = (0..LEAST.len()).flat_map(|slot| {
+            std::iter::successors(Some(Size::least(slot)), |size| size.larger()).map(Size::buckets)
+        });
+        let sizes: std::collections::BTreeSet<usize> = sizes.collect();
+        let are: std::collections::BTreeSet<usize> =
+            (0..1 << 16).filter(|&buckets| Size::is_of(buckets)).collect();
+        assert_eq!(are, sizes);
+    }
 
     /// An approximate count that is too high is corrected by the first writer that counts.
     #[test]
