@@ -4,7 +4,7 @@ use super::figures::{Figures, Sample};
 use super::operation::Operation;
 use crate::Error;
 use crate::engine::{Engine, Ours};
-use crate::keys::Keys;
+use crate::keys::{self, Keys};
 use crate::machine::HugePages;
 use crate::pass::{self, Pace, Pass};
 use crate::peers;
@@ -147,6 +147,9 @@ const THETA: f64 = 0.99;
 /// How often each participant goes first. Operations are measured in this many slices per participant.
 const FIRST_TURNS: usize = 4;
 
+/// Gets of each participant before a slice of anything but the load.
+const WARM_UP: usize = 20_000;
+
 /// The work of one participant: a share for each slice and thread.
 #[derive(Clone, Copy)]
 struct Turn<'c> {
@@ -182,6 +185,12 @@ impl Round<'_> {
         FIRST_TURNS * turns * self.threads
     }
 
+    /// Some of the loaded keys, others for each of the following slices.
+    fn warm_up(&self, slice: usize) -> keys::Part<'_> {
+        let parts = self.load.len().div_ceil(WARM_UP).max(1);
+        self.load.part(slice % parts, parts)
+    }
+
     /// Runs the turns slice by slice until each has run all its shares. Engines that run the same operation must read
     /// the same values.
     fn measure(&self, turns: &[Turn<'_>], figures: &mut Figures) -> Result<(), Error> {
@@ -192,6 +201,8 @@ impl Round<'_> {
         let mut passes: Vec<Vec<Pass>> = turns.iter().map(|_| Vec::new()).collect();
         for slice in 0..FIRST_TURNS * turns.len() {
             let mut agreed = None;
+            let loads = turns.iter().any(|turn| turn.operation == Operation::Load);
+            let warm_up = (!loads).then(|| self.warm_up(slice));
             for i in order(slice, turns.len()) {
                 let Turn {
                     operation,
@@ -199,7 +210,8 @@ impl Round<'_> {
                     shares,
                 } = turns[i];
                 let shares = &shares[slice * self.threads..(slice + 1) * self.threads];
-                let pass = pass::pass(&**candidate, operation.name(), shares, Pace::default())?;
+                let what = operation.name();
+                let pass = pass::warmed_pass(&**candidate, what, warm_up, shares, Pace::default())?;
                 if operation.agrees() && *agreed.get_or_insert(pass.sum) != pass.sum {
                     return Err(Error::Wrong(format!(
                         "{}: {name} read other values than the other engines",
