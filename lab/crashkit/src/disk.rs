@@ -187,6 +187,7 @@ impl CrashDisk {
         state.calls += 1;
         let kind = state.fault.as_mut()?.strike(number, operation)?;
         state.failed.push(FailedCall {
+            number,
             file: file.into(),
             operation,
             kind,

@@ -23,8 +23,10 @@
 //! | `history` | a process from its opening to its end |
 //! | `explore` | crash points, images, second crashes |
 //! | `together` | several threads at once |
+//! | `calls` | each call of the disk fails in turn |
 //! | `damage` | damaged bits, lengths and files |
 
+mod calls;
 mod damage;
 mod explore;
 mod faults;
@@ -37,5 +39,6 @@ mod steps;
 mod together;
 mod trouble;
 
+pub use calls::each_call;
 pub use damage::damage;
 pub use explore::torture;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 use wollemi_torture::bounds::Bounds;
-use wollemi_torture::disk::{damage, torture};
+use wollemi_torture::disk::{damage, each_call, torture};
 
 fn bounds(histories: u64) -> Bounds {
     let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().expect("a number"));
@@ -32,6 +32,34 @@ fn crashes_leave_what_was_acknowledged() {
         "logs failed",
     ] {
         assert!(report.reached.get(what).is_some_and(|&times| times > 0), "{what}");
+    }
+}
+
+/// Whichever call of the disk fails, and however, the errors of the operations are those that it explains, and a crash
+/// afterwards leaves what was acknowledged.
+#[test]
+fn each_call_fails_once() {
+    let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().expect("a number"));
+    let counts = each_call(seed, 12).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{counts:?}");
+    for operation in [
+        "create",
+        "open",
+        "list",
+        "rename",
+        "remove",
+        "stat",
+        "read",
+        "write",
+        "allocate",
+        "map",
+        "fdatasync",
+        "fsync of the directory",
+    ] {
+        assert!(
+            counts.operations.contains_key(operation),
+            "no {operation} has failed: {counts:?}"
+        );
     }
 }
 

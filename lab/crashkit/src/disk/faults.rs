@@ -29,6 +29,8 @@ pub enum FaultKind {
 /// A call that an injected fault has made fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedCall {
+    /// Its number among all calls of the disk, from 0.
+    pub number: u64,
     /// The name of the file, at its opening; empty for the directory.
     pub file: String,
     /// The operation, as errors name it.

@@ -1,5 +1,6 @@
 //! Explores a history: crash points, images, second crashes.
 
+use super::faults::draw_fault;
 use super::history::{CrashState, Draw, History, run};
 use super::notes::Allowed;
 use super::pool::{ID, draw_options, pool};
@@ -49,7 +50,9 @@ impl Explorer<'_> {
         let draw = Draw {
             steps: self.bounds.steps,
             last_value: 0,
-            faults: seed.is_multiple_of(3),
+            fault: seed
+                .is_multiple_of(3)
+                .then(|| draw_fault(self.bounds.steps, &mut random)),
             skip: self.bounds.skip,
         };
         let left = CrashState {
@@ -69,7 +72,7 @@ impl Explorer<'_> {
         draw: Draw,
         random: &mut Random,
     ) -> Result<History, Trouble> {
-        self.report.faults += u64::from(draw.faults);
+        self.report.faults += u64::from(draw.fault.is_some());
         let history = run(left, allowed, draw, random)?;
         for (what, times) in &history.reached {
             *self.report.reached.entry(what).or_default() += times;
@@ -174,10 +177,11 @@ impl Explorer<'_> {
         let say = |trouble: Trouble| trouble.to_string();
         if depth < DEPTH && random.below(self.bounds.again) == 0 {
             self.report.again += 1;
+            let steps = self.bounds.steps / 4;
             let draw = Draw {
-                steps: self.bounds.steps / 4,
+                steps,
                 last_value: history.last_value,
-                faults: random.below(3) == 0,
+                fault: (random.below(3) == 0).then(|| draw_fault(steps, random)),
                 skip: self.bounds.skip,
             };
             let next = self.run(&left, allowed, draw, random).map_err(say)?;
@@ -211,7 +215,7 @@ impl Explorer<'_> {
 }
 
 /// Opens a crash state and compares its content; with `writes`, then writes to it.
-fn open_and_judge(
+pub(super) fn open_and_judge(
     left: &CrashState,
     allowed: &Allowed,
     writes: bool,
@@ -265,7 +269,7 @@ mod tests {
         let draw = Draw {
             steps: 0,
             last_value: 0,
-            faults: false,
+            fault: None,
             skip: None,
         };
         let empty = State::default();

@@ -1,13 +1,12 @@
 //! A process from its opening to its end: the events of its disk, the content of its pool, and its answers.
 
-use super::faults::draw_fault;
 use super::notes::{Allowed, Bounds, Notes};
 use super::pool::{ID, draw_options, pool};
 use super::process::{Durable, MAPS, Process, lock};
 use super::state::State;
 use super::trouble::Trouble;
 use crashkit::Random;
-use crashkit::disk::{CrashDisk, DiskEvent, Medium, Site};
+use crashkit::disk::{CrashDisk, DiskEvent, DiskFault, FailedCall, Medium, Site};
 use crashkit::killed::{Image, told};
 use pmem::Memory;
 use pmem::pool::LastShutdown;
@@ -29,8 +28,8 @@ pub struct Draw {
     pub steps: usize,
     /// The greatest number that a value has; 0: there is no value.
     pub last_value: u64,
-    /// Whether disk calls may fail.
-    pub faults: bool,
+    /// The failing call of the disk, if one fails.
+    pub fault: Option<DiskFault>,
     /// A sync to omit.
     pub skip: Option<Site>,
 }
@@ -51,6 +50,8 @@ pub struct History {
     /// The greatest number that a value has.
     pub last_value: u64,
     pub sync_sites: Vec<Site>,
+    /// The calls of the disk that failed.
+    pub failed: Vec<FailedCall>,
     pub reached: BTreeMap<&'static str, u64>,
 }
 
@@ -138,9 +139,7 @@ pub fn run(
 ) -> Result<History, Trouble> {
     let disk = CrashDisk::new(left.medium.clone());
     disk.skip(draw.skip);
-    if draw.faults {
-        disk.inject(Some(draw_fault(draw.steps, random)));
-    }
+    disk.inject(draw.fault);
     let notes = Notes {
         states: allowed.states.clone(),
         now: Bounds {
@@ -179,6 +178,7 @@ pub fn run(
         closed: None,
         last_value: draw.last_value,
         sync_sites: Vec::new(),
+        failed: Vec::new(),
         reached: BTreeMap::new(),
     };
     let (mut left_unclosed, has_failed) = (None, opened.is_err());
@@ -213,6 +213,7 @@ pub fn run(
     }
     history.events = disk.events();
     history.sync_sites = disk.sync_sites();
+    history.failed = disk.failed(0);
     let mut seen = lock(&watcher.seen);
     seen.memory = None;
     history.bounds = std::mem::take(&mut seen.bounds);
