@@ -1,5 +1,6 @@
 //! Checkpoints during the steps of other threads, reads beside a sync, and writes that fail.
 
+mod amplification;
 mod doubtful;
 mod slow;
 mod undone;
@@ -255,7 +256,7 @@ fn nothing_is_read_before_it_is_durable() {
         }
     }
     type Read = fn(&Db, &Map) -> Option<Vec<u8>>;
-    let reads: [Read; 7] = [
+    let reads: [Read; 8] = [
         |_, map| map.get("key").expect("sound"),
         |_, map| map.first().expect("sound").map(|(_, value)| value),
         |_, map| {
@@ -269,6 +270,14 @@ fn nothing_is_read_before_it_is_durable() {
         |_, map| {
             assert!(!map.insert("key", "not put, as there is one").expect("sound"));
             Some(b"value".to_vec())
+        },
+        |db, map| {
+            let snapshot = db.snapshot().expect("no commit is unfinished");
+            snapshot
+                .view(map)
+                .expect("a map of it")
+                .get("key")
+                .expect("sound")
         },
         // The keys read by an abandoned transaction.
         |db, map| {
