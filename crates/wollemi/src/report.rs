@@ -105,8 +105,10 @@ pub struct LogStats {
     pub group_sizes: Vec<u64>,
     /// Calls that waited for a sync.
     pub waits: u64,
-    /// Writes refused because the log had reached its limit.
+    /// Records that the log refused because it had reached its limit: the write waited for a checkpoint, or failed.
     pub refused_at_limit: u64,
+    /// Segments of the log that could not be made because the disk was full. A write that needed one failed.
+    pub refused_disk_full: u64,
     /// Number of times a write waited for a checkpoint because the log had reached its limit.
     pub room_waits: u64,
     /// Seconds that writes spent in these waits.
@@ -155,6 +157,7 @@ impl LogStats {
             group_sizes: log.group_sizes.0.to_vec(),
             waits: log.waits,
             refused_at_limit: log.refused_at_limit,
+            refused_disk_full: log.refused_disk_full,
             room_waits: log.room_waits,
             room_wait_seconds: log.room_wait_time.as_secs_f64(),
             room_wait_micros: log.room_wait_micros.0.to_vec(),

@@ -23,6 +23,8 @@ pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
         ("log_syncs", log.syncs.to_string()),
         ("log_sync_seconds", format!("{:.6}", log.sync_seconds)),
         ("log_room_waits", log.room_waits.to_string()),
+        ("log_refused_at_limit", log.refused_at_limit.to_string()),
+        ("log_refused_disk_full", log.refused_disk_full.to_string()),
         ("log_status", status(&log.failure)),
         ("checkpoints", log.checkpoints.to_string()),
         ("checkpoint_bytes", log.checkpoint_bytes.to_string()),
@@ -71,7 +73,7 @@ fn is(condition: bool) -> f64 {
     f64::from(u8::from(condition))
 }
 
-fn log_metrics(log: &LogStats) -> [Metric; 8] {
+fn log_metrics(log: &LogStats) -> [Metric; 10] {
     [
         (
             "wollemi_log_bytes",
@@ -107,6 +109,16 @@ fn log_metrics(log: &LogStats) -> [Metric; 8] {
             "wollemi_log_room_wait_seconds_total",
             "How long writes have waited so.",
             log.room_wait_seconds,
+        ),
+        (
+            "wollemi_log_refused_at_limit_total",
+            "Records that the log refused because it had reached its limit: the write waited, or failed.",
+            log.refused_at_limit as f64,
+        ),
+        (
+            "wollemi_log_refused_disk_full_total",
+            "Segments of the log that could not be made because the disk was full.",
+            log.refused_disk_full as f64,
         ),
         (
             "wollemi_log_ok",
@@ -230,6 +242,25 @@ mod tests {
         assert!(lines(&log).contains(&("log_unsynced_bytes", "0".to_owned())));
         let unsynced = metrics(&log).find(|metric| metric.name == "wollemi_log_unsynced_bytes");
         assert_eq!(unsynced.map(|metric| metric.value), Some(0.0));
+    }
+
+    /// Refusals by the log are counted by their reasons, in both protocols and in the metrics.
+    #[test]
+    fn refusals_are_told() {
+        let log = LogStats {
+            refused_at_limit: 3,
+            refused_disk_full: 2,
+            ..LogStats::default()
+        };
+        let values = |name: &str| {
+            let line = lines(&log)
+                .into_iter()
+                .find(|(line, _)| *line == format!("log_{name}"));
+            let metric = metrics(&log).find(|metric| metric.name == format!("wollemi_log_{name}_total"));
+            (line.map(|(_, value)| value), metric.map(|metric| metric.value))
+        };
+        assert_eq!(values("refused_at_limit"), (Some("3".to_owned()), Some(3.0)));
+        assert_eq!(values("refused_disk_full"), (Some("2".to_owned()), Some(2.0)));
     }
 
     /// Only a start that rebuilt the pool tells of a rebuild.
