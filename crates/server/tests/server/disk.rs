@@ -677,6 +677,7 @@ fn the_log_is_told() {
         "pool_level:disk",
         "pool_sync:always",
         "log_status:ok",
+        "log_refused_at_limit:0",
     ] {
         assert!(reply.contains(&format!("{line}\r\n")), "no {line} in {reply}");
     }
@@ -703,6 +704,46 @@ fn the_log_is_told() {
         assert!(reply.contains(&format!("\n{line}\n")), "no {line} in {reply}");
     }
     assert_eq!(data(&served.cut("checkpointed"), "a"), Some(b"1".to_vec()));
+}
+
+/// What the server removes without a request, and what a flush drops, stays gone after a loss of power: evicted and
+/// expired items are removed by records of the log.
+#[test]
+fn what_is_gone_stays_gone() {
+    const ITEMS: usize = 400;
+    let served = Served::new(Config {
+        evicts: true,
+        sweep_pause: Some(Duration::from_millis(1)),
+        ..one_worker()
+    });
+    let mut client = served.running.connect_redis();
+    client.ask("set flushed 1\r\nflushall\r\n", "+OK\r\n+OK\r\n");
+    client.ask("set expired 1 px 1\r\n", "+OK\r\n");
+    let held = |db: &Db| {
+        let map = db.find_map("memcached").expect("sound").expect("there");
+        let keys = map.iter().map(|entry| entry.expect("sound").0);
+        keys.collect::<Vec<_>>()
+    };
+    let began = Instant::now();
+    while held(&served.db)
+        .iter()
+        .any(|key| key == b"expired" || key == b"flushed")
+    {
+        assert!(began.elapsed() < PATIENCE, "the sweep does not come");
+        std::thread::yield_now();
+    }
+    client.ask("config set maxmemory 64kb\r\n", "+OK\r\n");
+    for i in 0..ITEMS {
+        client.ask(&format!("set key-{i} {}\r\n", "x".repeat(400)), "+OK\r\n");
+    }
+    client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
+    let there = held(&served.db);
+    assert!(
+        there.len() > 10 && there.len() < ITEMS / 2,
+        "{} items",
+        there.len()
+    );
+    assert_eq!(held(&served.cut("after")), there);
 }
 
 /// The files beside the pool, without the pool, contain everything that a client was answered.
