@@ -5,6 +5,7 @@ mod common;
 use common::{Pool, Random, text};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use wollemi::{Level, Options};
 
 /// Returns a pool with a few thousand entries.
 fn filled() -> Pool {
@@ -17,11 +18,18 @@ fn filled() -> Pool {
     pool
 }
 
-/// The error of a second opener names the process that has the pool, and nothing is changed.
+/// The error of a second opener names the process that has the pool, and nothing is changed, whether the pool has a log
+/// or not.
 #[test]
 fn a_second_opener_is_told_who_is_first() {
+    for level in [Level::Process, Level::Disk] {
+        second_opener(level);
+    }
+}
+
+fn second_opener(level: Level) {
     let pool = filled();
-    let db = wollemi::Db::open(pool.path()).expect("opens");
+    let db = Options::new().level(level).open(pool.path()).expect("opens");
     let process = format!("opened by process {}", std::process::id());
     for command in [
         &["get", "k"][..],
@@ -35,7 +43,12 @@ fn a_second_opener_is_told_who_is_first() {
     }
     pool.run(["get", "k", "--lock-wait", "0.02"])
         .fails(3, &[&process, "waited 20ms"]);
+    db.map("default")
+        .expect("there")
+        .upsert("k", "v")
+        .expect("still the first opener's");
     drop(db);
+    assert_eq!(pool.ok(["get", "k"]), b"v");
     pool.check();
 }
 

@@ -33,14 +33,21 @@ fn a_stopped_server_has_kept_everything() {
     pool.check();
 }
 
-/// A server killed in the middle of writes has kept every acknowledged write, a dozen times over.
+/// A server killed in the middle of writes has kept every acknowledged write, a dozen times over, at levels `process` and
+/// `disk`; at level `disk` also if the pool is lost.
 #[test]
 fn a_killed_server_has_kept_what_it_acknowledged() {
+    for level in ["process", "disk"] {
+        acknowledged_writes_are_kept(level);
+    }
+}
+
+fn acknowledged_writes_are_kept(level: &str) {
     let mut random = Random::announced("serve");
     let pool = Pool::new();
     let mut stored: HashMap<String, String> = HashMap::new();
     for round in 0..12 {
-        let mut server = Server::start(&pool);
+        let mut server = Server::start_with(&pool, &["--level", level]);
         let mut client = server.client();
         for (key, value) in &stored {
             assert_eq!(client.get(key).as_ref(), Some(value));
@@ -69,8 +76,11 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
             }
         }
         killer.join().expect("no panic");
+        pool.check();
+        if level == "disk" && round % 3 == 1 {
+            std::fs::remove_file(pool.path()).expect("removed");
+        }
     }
-    pool.check();
 }
 
 /// `--sync` is a setting of a pool of level `disk`, shown in the first line, and changed by a reload; other levels

@@ -1,4 +1,5 @@
-//! `serve`: a transaction is executed as a whole or not at all, wherever `kill -9` hits it.
+//! `serve`: a transaction is executed as a whole or not at all, wherever `kill -9` hits it, at levels `process` and
+//! `disk`; at level `disk` also if the pool is lost.
 
 mod common;
 
@@ -61,10 +62,17 @@ fn number(client: &mut Client, key: &str) -> u64 {
 
 #[test]
 fn no_half_of_a_transaction_survives_a_kill() {
+    for level in ["process", "disk"] {
+        transactions_are_whole(level);
+    }
+}
+
+fn transactions_are_whole(level: &str) {
     let mut random = Random::announced("transactions");
     let pool = Pool::new();
+    let start = || Server::start_with(&pool, &["--level", level]);
     let mut acknowledged = 0;
-    let server = Server::start(&pool);
+    let server = start();
     let mut client = server.redis_client();
     for command in [
         "set name-0 x",
@@ -76,7 +84,7 @@ fn no_half_of_a_transaction_survives_a_kill() {
     }
     server.kill();
     for _ in 0..KILLS {
-        let server = Server::start(&pool);
+        let server = start();
         let mut client = server.redis_client();
         let micros = 1000 + random.below(60_000);
         // One round is acknowledged however slow the machine is.
@@ -90,8 +98,12 @@ fn no_half_of_a_transaction_survives_a_kill() {
             n += 1;
         }
         killer.join().expect("no panic");
+        pool.check();
+        if level == "disk" && random.below(3) == 0 {
+            std::fs::remove_file(pool.path()).expect("removed");
+        }
 
-        let server = Server::start(&pool);
+        let server = start();
         let mut client = server.redis_client();
         let a = number(&mut client, "a");
         assert!(a == n || a == n + 1, "{a} after {n}");
@@ -111,6 +123,7 @@ fn no_half_of_a_transaction_survives_a_kill() {
         let before = format!("exists gone-{}\r\n", a.wrapping_sub(1));
         assert_eq!(client.ask(&before).as_deref(), Some(":0"));
         server.kill();
+        pool.check();
         acknowledged = a;
     }
     pool.check();
