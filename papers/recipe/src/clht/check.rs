@@ -1,9 +1,9 @@
 //! The validator: walks everything and reports faults.
 
 use super::bucket::{Bucket, Stored};
+use super::chain::Chain;
 use super::directory::{DEEPEST, DirectoryRef};
 use super::locate::below;
-use super::read::Chain;
 use super::segment::{SegmentRef, home, is_segment};
 use super::{Clht, hash, tag};
 use index::codec::RecordRef;
@@ -90,7 +90,7 @@ impl<M: Media> Clht<M> {
         faults: &mut Faults,
     ) -> Result<(), Fault> {
         let mut keys: BTreeSet<Vec<u8>> = BTreeSet::new();
-        let (mut chain, mut next) = (Chain::new(self), Some(first));
+        let (mut chain, mut next) = (Chain::new(&self.heap), Some(first));
         while let Some(bucket) = next {
             let (state, pairs) = bucket.pairs(self.heap.media());
             if let Some(fault) = state.fault() {

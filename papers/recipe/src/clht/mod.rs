@@ -40,7 +40,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `bucket` | the line: its word, its slots, reads and writes of it |
+//! | `bucket`, `chain` | the line: its word, its slots, reads and writes of it; lines in a chain |
 //! | `segment`, `directory` | tables, and the directories that lead to them |
 //! | `locate`, `read`, `write` | from a hash to its bucket; the operations |
 //! | `build`, `rehash` | new tables; when and how one replaces another |
@@ -50,6 +50,7 @@
 mod bucket;
 mod build;
 mod bulk;
+mod chain;
 mod check;
 mod directory;
 mod locate;

@@ -1,11 +1,12 @@
 //! Reads: no locks, no waiting (RECIPE §6.2).
 
 use super::bucket::{Bucket, Wanted};
+use super::chain::Chain;
 use super::directory::{self, DEEPEST};
 use super::locate::below;
 use super::{Clht, damaged, segment, tag};
 use index::Value;
-use pmem::{Fault, Link, Media, prefetch};
+use pmem::{Fault, Media, prefetch};
 
 /// Number of keys whose lines are prefetched side by side.
 const GROUP: usize = 32;
@@ -40,7 +41,7 @@ impl<M: Media> Clht<M> {
 
     #[inline]
     fn read_in<'g>(&'g self, mut bucket: &'g Bucket, key: &Wanted<'_>) -> Result<Option<Value<'g>>, Fault> {
-        let mut chain = Chain::new(self);
+        let mut chain = Chain::new(&self.heap);
         loop {
             let next = match bucket.find(key, &self.heap)? {
                 Ok(pair) => return Ok(Some(pair.value(&self.heap)?)),
@@ -85,40 +86,5 @@ impl<M: Media> Clht<M> {
             prefetch(bucket);
         }
         Ok(())
-    }
-}
-
-/// A walk along a chain of overflow buckets. It ends even in a damaged pool, where it finds a cycle soon (Brent).
-pub(super) struct Chain<'g, M: Media> {
-    index: &'g Clht<M>,
-    steps: u64,
-    /// The bucket of the last step whose number is a power of two.
-    passed: Link,
-}
-
-impl<'g, M: Media> Chain<'g, M> {
-    #[inline]
-    pub(super) fn new(index: &'g Clht<M>) -> Self {
-        Chain {
-            index,
-            steps: 0,
-            passed: Link::NULL,
-        }
-    }
-
-    /// The bucket that a link leads to.
-    #[inline]
-    pub(super) fn follow(&mut self, next: Link) -> Result<Option<&'g Bucket>, Fault> {
-        if next.is_null() {
-            return Ok(None);
-        }
-        if next.offset() == self.passed.offset() {
-            return Err(damaged("a chain of buckets has a cycle", next));
-        }
-        self.steps += 1;
-        if self.steps.is_power_of_two() {
-            self.passed = next;
-        }
-        Bucket::at(&self.index.heap, next).map(Some)
     }
 }

@@ -15,9 +15,9 @@
 
 use super::bucket::{Bucket, Placed};
 use super::build;
+use super::chain::Chain;
 use super::directory::{self, DEEPEST, FANOUT};
 use super::locate::Place;
-use super::read::Chain;
 use super::segment::{SegmentRef, Size, home, is_segment};
 use super::{Clht, tag};
 use heap::Error;
@@ -161,7 +161,7 @@ impl<M: Media> Clht<M> {
 
     fn note_chain(&self, home: &Bucket, place: &Place<'_>, closed: &mut Closed<'_, M>) -> Result<(), Fault> {
         let media = self.heap.media();
-        let (mut chain, mut next) = (Chain::new(self), Some(home));
+        let (mut chain, mut next) = (Chain::new(&self.heap), Some(home));
         while let Some(bucket) = next {
             let (state, pairs) = bucket.held(media);
             closed.used_up |= state.is_used_up();

@@ -13,6 +13,7 @@
 //! is about the same whatever the number of keys.
 
 use super::bucket::Bucket;
+use super::chain::Chain;
 use super::directory::{HEAD, Head};
 use super::{damaged, tag};
 use heap::{Access, Heap};
@@ -183,17 +184,25 @@ impl<'g> SegmentRef<'g> {
     /// Adds `change` to the number of overflow buckets, and returns the approximate result.
     pub(super) fn count_overflow<M: Media>(&self, change: i32, heap: &Access<M>) -> u32 {
         let known = self.overflow(heap);
-        let count = known.unwrap_or_else(|| self.look_for_overflow(heap.media()));
+        let count = known.unwrap_or_else(|| self.look_for_overflow(heap));
         // If the number was unknown, the count has included the change.
         let count = count.saturating_add_signed(if known.is_some() { change } else { 0 });
         self.note_overflow(count, heap);
         count
     }
 
-    /// Counts the home buckets that have overflow buckets.
-    fn look_for_overflow<M: Media>(&self, media: &M) -> u32 {
-        let with = |bucket: &&Bucket| !bucket.glance(media).next().is_null();
-        self.buckets.iter().filter(with).count() as u32
+    /// Counts the overflow buckets, whose chains other writers may be changing. A damaged chain counts up to the damage,
+    /// which those who follow the chain report.
+    fn look_for_overflow<M: Media>(&self, heap: &Access<M>) -> u32 {
+        let mut count = 0;
+        for home in self.buckets {
+            let (mut chain, mut next) = (Chain::new(heap), home.glance(heap.media()).next());
+            while let Ok(Some(bucket)) = chain.follow(next) {
+                count += 1;
+                next = bucket.glance(heap.media()).next();
+            }
+        }
+        count
     }
 }
 
@@ -203,16 +212,58 @@ mod tests {
     use super::*;
     use index::Index;
     use pmem::{Hardware, Pool, PoolOptions};
+    use std::collections::BTreeSet;
 
     #[test]
     fn tables_have_the_sizes_of_the_ladders() {
         let sizes = (0..LEAST.len()).flat_map(|slot| {
             std::iter::successors(Some(Size::least(slot)), |size| size.larger()).map(Size::buckets)
         });
-        let sizes: std::collections::BTreeSet<usize> = sizes.collect();
-        let are: std::collections::BTreeSet<usize> =
-            (0..1 << 16).filter(|&buckets| Size::is_of(buckets)).collect();
+        let sizes: BTreeSet<usize> = sizes.collect();
+        let are: BTreeSet<usize> = (0..1 << 16).filter(|&buckets| Size::is_of(buckets)).collect();
         assert_eq!(are, sizes);
+    }
+
+    /// After an opening the overflow buckets are counted anew, all of a chain: a table becomes larger with the same
+    /// insert as without the opening.
+    #[test]
+    fn an_opening_counts_whole_chains() {
+        let memory = pmem::Memory::new(16 << 20).expect("memory");
+        let options = PoolOptions::default();
+        let pool = Pool::create_in(&memory, &options, Hardware::detect()).expect("a pool");
+        let mut table: Clht =
+            index::OnHeap::create(&Heap::new(pool).expect("a heap"), b"table").expect("room");
+        let buckets = |table: &Clht| {
+            let link = table.locate(0).expect("sound").link;
+            SegmentRef::at(&table.heap, link).expect("a table").buckets.len()
+        };
+        // All of one home bucket, of slot 0, whose chain has an overflow bucket for each three of them.
+        let mut keys = (0_u64..)
+            .map(u64::to_le_bytes)
+            .filter(|key| super::super::hash(key) < u64::MAX >> 12);
+        let mut count = 0;
+        while count == 0 || buckets(&table) < 31 {
+            let key = keys.next().expect("endless");
+            assert!(table.insert(&key, b"8 bytes!").expect("room"));
+            count += 1;
+        }
+        // One home bucket and 31 overflow buckets have room for 96 pairs; the table grows with the 31st.
+        for _ in 0..3 * 31 - count {
+            let key = keys.next().expect("endless");
+            assert!(table.insert(&key, b"8 bytes!").expect("room"));
+        }
+        assert_eq!(buckets(&table), 31);
+        drop(table);
+        let pool = Pool::open_in(&memory, Hardware::detect()).expect("the pool");
+        table = index::OnHeap::open(&Heap::new(pool).expect("a heap"), b"table")
+            .expect("sound")
+            .expect("there");
+        assert!(
+            table
+                .insert(&keys.next().expect("endless"), b"8 bytes!")
+                .expect("room")
+        );
+        assert!(buckets(&table) > 31, "{} buckets", buckets(&table));
     }
 
     /// An approximate count that is too high is corrected by the first writer that counts.

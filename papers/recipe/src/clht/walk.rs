@@ -5,8 +5,8 @@
 //! replaced meanwhile: that table keeps the pairs that it had when it was replaced.
 
 use super::bucket::{Bucket, Filling, SLOTS, Stored};
+use super::chain::Chain;
 use super::locate::Place;
-use super::read::Chain;
 use super::segment::{SegmentRef, home};
 use super::{Clht, hash};
 use index::codec::RecordRef;
@@ -99,7 +99,7 @@ impl<M: Media> Clht<M> {
     }
 
     fn read_chain(&self, home: &Bucket, pairs: &mut Vec<Read>) -> Result<(), Fault> {
-        let (mut chain, mut next) = (Chain::new(self), Some(home));
+        let (mut chain, mut next) = (Chain::new(&self.heap), Some(home));
         while let Some(bucket) = next {
             let (state, found) = bucket.pairs(self.heap.media());
             pairs.extend(found.into_iter().flatten().map(|pair| (pair.hash(), pair)));

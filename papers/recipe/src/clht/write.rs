@@ -6,8 +6,8 @@
 
 use super::bucket::{Bucket, Filling, State, Wanted};
 use super::build;
+use super::chain::Chain;
 use super::locate::Place;
-use super::read::Chain;
 use super::segment::{SegmentRef, Size, home};
 use super::{Clht, tag};
 use heap::Error;
@@ -174,7 +174,7 @@ impl<M: Media> Clht<M> {
             return Ok(None);
         };
         if locked.is_stale() {
-            let (mut chain, mut next) = (Chain::new(self), Some(bucket));
+            let (mut chain, mut next) = (Chain::new(&self.heap), Some(bucket));
             while let Some(bucket) = next {
                 bucket.word.settle(media);
                 next = chain.follow(bucket.state(media).next())?;
@@ -192,7 +192,7 @@ impl<M: Media> Clht<M> {
         key: &Wanted<'_>,
     ) -> Result<Searched<'g>, Fault> {
         let media = self.heap.media();
-        let mut chain = Chain::new(self);
+        let mut chain = Chain::new(&self.heap);
         let mut searched = Searched {
             segment,
             home,
