@@ -90,7 +90,7 @@ struct MediaState {
     slow: Mutex<Slow>,
 }
 
-/// The call sites at which a thread has asked for a line's write-back since its last write-back of the line.
+/// By thread and line, the call sites that have asked for a write-back.
 type Joins = HashMap<u64, Vec<Site>, BuildHasherDefault<LineHasher>>;
 
 /// State off the common path, behind the mutex.
@@ -101,7 +101,10 @@ pub(crate) struct Slow {
     base_undo: Vec<(u32, u64)>,
     undo: Vec<(u32, Content)>,
     log: EventLog,
+    /// Those that have asked since the thread's last write-back of the line...
     joins: Joins,
+    /// ...and those that asked for that write-back.
+    issued: Joins,
     sharing: Sharing,
     freed: Freed,
     /// The first fault that the media has found in the run.
@@ -168,6 +171,7 @@ impl Crash {
                 undo: Vec::new(),
                 log: EventLog::default(),
                 joins: Joins::default(),
+                issued: Joins::default(),
                 sharing: Sharing::default(),
                 freed: Freed::default(),
                 finding: None,
@@ -291,6 +295,7 @@ impl Crash {
         self.0.recording.store(false, Relaxed);
         let mut slow = self.slow();
         slow.joins.clear();
+        slow.issued.clear();
         std::mem::take(&mut slow.log)
     }
 

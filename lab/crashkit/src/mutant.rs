@@ -103,11 +103,12 @@ impl fmt::Display for Mutant {
 mod tests {
     use super::*;
     use crate::Crash;
-    use pmem::{Media, Memory, PWord, Pool, PoolOptions, Purpose, persist_scope};
+    use pmem::{
+        Chunk, Draft, Lender, Media, Memory, Offset, PWord, Pool, PoolOptions, Purpose, persist_scope,
+    };
+    use std::panic::Location;
 
-    /// A name does not apply to a write-back that was asked for before it, even if the same fence completes it.
-    #[test]
-    fn what_was_asked_for_earlier_is_not_named() {
+    fn crash() -> (Crash, Pool<Crash>) {
         let crash = Crash::new(Memory::new(2 << 20).expect("memory"));
         crash.begin(10_000);
         let options = PoolOptions {
@@ -115,10 +116,61 @@ mod tests {
             ..PoolOptions::default()
         };
         let pool = Pool::create_in(crash.memory(), &options, crash.clone()).expect("a pool");
+        (crash, pool)
+    }
+
+    fn at(line: u64) -> Offset {
+        Offset::new((64 << 10) + 64 * line).expect("not zero")
+    }
+
+    struct Nobody;
+
+    impl Lender for Nobody {
+        fn give_back(&self, _: Offset, _: usize) {}
+    }
+
+    /// A line that a batch writes back twice, since it makes room for an object to which the line belongs as well, was
+    /// asked for by the same lines of source both times.
+    #[test]
+    fn a_second_write_back_was_asked_for_too() {
+        let (crash, pool) = crash();
+        crash.record();
+        persist_scope(&crash, Purpose::Node, |batch| {
+            let draft = |from: u64, len: usize| {
+                let offset = Offset::new(at(0).get() + from).expect("not zero");
+                let start = pool.chunk_start(offset, len).expect("within");
+                // SAFETY: the test makes two drafts, which do not overlap, and nothing else leads there.
+                let chunk = unsafe { Chunk::new(start, offset, len, &Nobody) };
+                Draft::new(chunk, PWord::new(1), &batch)
+            };
+            // As many lines as a batch holds back, of which line 1 goes when line 0 comes.
+            let full = draft(64 + 16, 8 * 64 - 16).flush(&batch);
+            let more = draft(0, 64 + 16).flush(&batch);
+            batch.fence();
+            drop((full, more));
+        });
+        let log = crash.recorded();
+        crash.end();
+        let write_backs = |wanted: u32| {
+            let first = (64 << 10) / 64 + wanted;
+            let of_line = log.events.iter().filter(
+                move |event| matches!(event.kind, EventKind::WriteBack { line, .. } if line == first),
+            );
+            of_line.map(|event| log.sites(event).map(Location::line).collect::<Vec<_>>())
+        };
+        let twice: Vec<_> = write_backs(1).collect();
+        assert_eq!(twice.len(), 2, "{twice:?}");
+        assert_eq!(twice[0], twice[1]);
+        assert_eq!(twice[0].len(), 2, "{twice:?}");
+    }
+
+    /// A name does not apply to a write-back that was asked for before it, even if the same fence completes it.
+    #[test]
+    fn what_was_asked_for_earlier_is_not_named() {
+        let (crash, pool) = crash();
         let word = |line: u64| {
-            let offset = pmem::Offset::new((64 << 10) + 64 * line).expect("not zero");
             // SAFETY: the test makes no drafts.
-            unsafe { pool.at::<PWord>(offset) }.expect("within")
+            unsafe { pool.at::<PWord>(at(line)) }.expect("within")
         };
         crash.record();
         persist_scope(&crash, Purpose::Node, |batch| {

@@ -264,10 +264,11 @@ unsafe impl Media for Crash {
         let mut slow = self.slow();
         let slow = &mut *slow;
         let line = offset / LINE;
-        let mut sites = slow.joins.remove(&key(self.thread(), line)).unwrap_or_default();
-        if sites.is_empty() {
-            sites.push(Location::caller());
-        }
+        let key = key(self.thread(), line);
+        // A batch may write back a line to make room for others that join with it, and again at its fence.
+        let asked = slow.joins.remove(&key).or_else(|| slow.issued.remove(&key));
+        let mut sites = asked.unwrap_or_else(|| vec![Location::caller()]);
+        slow.issued.insert(key, sites.clone());
         let site = sites.remove(0);
         let joins = if sites.is_empty() {
             0
