@@ -52,7 +52,7 @@ pub use settings::Settings;
 use crate::choose::Random;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
-use crate::log::{EventKind, EventLog};
+use crate::log::{EventKind, EventLog, Site};
 use crate::mutant::Mutant;
 use crate::report::{Failure, Report, diagram, preemptions};
 use crate::{Crash, Subject, schedule};
@@ -325,6 +325,19 @@ impl<S: Subject> Explorer<S> {
             Ok(body())
         };
         Run::of(history, crashes, ran)
+    }
+
+    /// Records a run of a history of several threads in which each is held back whenever it leaves this line of source.
+    pub(crate) fn record_behind(
+        &mut self,
+        history: &History<S::Op>,
+        site: Site,
+    ) -> Result<Run<S>, Box<Failure>> {
+        let body = self.body(history, Start::Empty);
+        let seed = self.settings.seed ^ history.seed.rotate_left(23);
+        let ran = caught(|| schedule::behind(&self.crash, seed, site, body).ok_or(NOTHING_RAN.into()));
+        self.report.met.note(self.crash.take_meetings());
+        Run::of(history, 0, ran)
     }
 
     /// Returns a closure that runs a history and returns its outcome and log.

@@ -70,6 +70,20 @@ impl fmt::Display for Hunted {
     }
 }
 
+/// Of the images judged in one walk, this part is judged in a run made for its answers.
+const BEHIND: u64 = 8;
+
+/// What is judged of a mutant along one history.
+#[derive(Clone, Copy)]
+enum Step {
+    /// What a first crash leaves.
+    First,
+    /// What a second one leaves.
+    Again,
+    /// A run in which threads are held back behind the persist.
+    Behind,
+}
+
 /// The mutants that are hunted.
 #[derive(Default)]
 struct Quarry {
@@ -81,7 +95,8 @@ struct Quarry {
 impl<S: Subject> Explorer<S> {
     /// Hunts the mutants of all source lines that the histories reach, along one history after the other, until each is
     /// killed: judges images that a first crash leaves, then images that a second one leaves, at most `images` of each
-    /// kind for one mutant in one history.
+    /// kind for one mutant in one history; and if the history has several threads, another run of it in which each is
+    /// held back behind the persist.
     ///
     /// Asks `more` before each of these bounded steps whether to continue.
     ///
@@ -149,14 +164,23 @@ impl<S: Subject> Explorer<S> {
         quarry.moving.extend(moving.map(|(_, persist, _)| *persist));
         for (lacking, _, hunted) in living {
             let mutant = hunted.mutant;
-            let walks = [Walk::Differing(mutant), Walk::Again(mutant)];
             // A mutant that omits nothing before the first crash may omit something after it.
-            for walk in walks.into_iter().skip(usize::from(lacking == 0)) {
+            let steps = [Step::First, Step::Again, Step::Behind];
+            let met = mutant.lacks != Lacks::Order && history.threads > 1;
+            for step in steps.into_iter().skip(usize::from(lacking == 0)) {
+                if matches!(step, Step::Behind) && !(met && lacking > 0) {
+                    continue;
+                }
                 if !more(self.report()) {
                     return Ok(false);
                 }
                 let started = Instant::now();
-                let Walked { lacking, killed } = self.walk_as(history, &run, walk, images)?;
+                let walked = match step {
+                    Step::First => self.walk_as(history, &run, Walk::Differing(mutant), images),
+                    Step::Again => self.walk_as(history, &run, Walk::Again(mutant), images),
+                    Step::Behind => self.walk_behind(history, mutant, images / BEHIND),
+                };
+                let Walked { lacking, killed } = walked?;
                 hunted.lacking += lacking;
                 match killed {
                     Some(failure) => hunted.fate = Fate::Killed(failure),
@@ -173,6 +197,21 @@ impl<S: Subject> Explorer<S> {
             }
         }
         Ok(true)
+    }
+
+    /// Judges a mutant along another run of a history of several threads, in which each is held back just behind the
+    /// persist: others meet what is not durable there, and answer.
+    fn walk_behind(
+        &mut self,
+        history: &History<S::Op>,
+        mutant: Mutant,
+        images: u64,
+    ) -> Result<Walked, Box<Failure>> {
+        let run = self.record_behind(history, mutant.site).map_err(|mut failure| {
+            failure.of(history);
+            failure
+        })?;
+        self.walk_as(history, &run, Walk::Differing(mutant), images)
     }
 
     fn add_mutants(&mut self, all: &mut BTreeMap<Persist, Hunted>) {

@@ -3,9 +3,13 @@
 //! Now and then the running thread is stalled, wherever it is: between a store and its fence, or with a lock. The
 //! others run meanwhile, long enough for whole operations: they meet its stores that are not durable yet, and return
 //! before it continues. Schedules that choose a thread at each access rarely do that.
+//!
+//! A run may also ask for a stall ([`Asked`]).
 
 use crate::Random;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// At one in this many accesses a thread is stalled...
 const STALL_ONE_IN: u64 = 32;
@@ -14,10 +18,26 @@ const MAX_STALL: u64 = 400;
 /// At one in this many accesses another thread continues without a stall.
 const SWITCH_ONE_IN: u64 = 64;
 
+/// A request to stall the running thread at its next access.
+#[derive(Clone, Default)]
+pub(super) struct Asked(Arc<AtomicBool>);
+
+impl Asked {
+    /// Makes the request.
+    pub(super) fn ask(&self) {
+        self.0.store(true, Relaxed);
+    }
+
+    fn take(&self) -> bool {
+        self.0.swap(false, Relaxed)
+    }
+}
+
 /// The scheduler.
 pub(super) struct Stalls {
     seed: u64,
     random: Random,
+    asked: Asked,
     /// The stalled thread, and the accesses of the others left until it continues.
     aside: Option<(TaskId, u64)>,
     runs_left: u32,
@@ -26,9 +46,15 @@ pub(super) struct Stalls {
 impl Stalls {
     /// Creates the schedule of a seed, for one run.
     pub(super) fn new(seed: u64) -> Stalls {
+        Stalls::asked(seed, Asked::default())
+    }
+
+    /// Likewise, with the stalls that a run asks for.
+    pub(super) fn asked(seed: u64, asked: Asked) -> Stalls {
         Stalls {
             seed,
             random: Random(seed),
+            asked,
             aside: None,
             runs_left: 1,
         }
@@ -37,10 +63,10 @@ impl Stalls {
     /// Chooses which of these runs next, after `current`.
     fn choose(&mut self, runnable: &[TaskId], current: Option<TaskId>, waits: bool) -> Option<TaskId> {
         let current = current.filter(|current| runnable.contains(current));
-        if self.aside.is_none()
-            && let Some(current) = current
+        let asked = self.asked.take();
+        if let Some(current) = current
             && runnable.len() > 1
-            && self.random.below(STALL_ONE_IN) == 0
+            && (asked || self.aside.is_none() && self.random.below(STALL_ONE_IN) == 0)
         {
             self.aside = Some((current, 1 + self.random.below(MAX_STALL)));
         }
@@ -97,6 +123,21 @@ mod tests {
             let mut gaps = first.split(|other| *other == id).map(<[TaskId]>::len);
             assert!(gaps.clone().any(|gap| gap > 200), "{id}");
             assert!(gaps.all(|gap| gap < 4000), "{id}");
+        }
+    }
+
+    /// A thread for which a stall is asked does not run next.
+    #[test]
+    fn a_stall_is_asked_for() {
+        let ids: Vec<TaskId> = (0..3).map(TaskId::from).collect();
+        let asked = Asked::default();
+        let mut stalls = Stalls::asked(1, asked.clone());
+        let mut current = None;
+        for _ in 0..1000 {
+            let was = current;
+            asked.ask();
+            current = stalls.choose(&ids, was, false);
+            assert!(current.is_some() && (was.is_none() || current != was));
         }
     }
 
