@@ -162,7 +162,14 @@ impl Args {
         let mut findings = Vec::new();
         for (target, mode) in runs {
             let finding = match target {
-                Target::Index(kind) => self.torture(target, mode, OfIndex::listed(kind), history::of_map),
+                Target::Index(kind) => {
+                    let history = if self.mutants {
+                        history::of_hunt
+                    } else {
+                        history::of_map
+                    };
+                    self.torture(target, mode, OfIndex::listed(kind), history)
+                }
                 Target::Database(batches) => self.torture(target, mode, batches, batches::history),
                 Target::Items => self.torture(target, mode, Items::default(), items::history),
                 Target::Heap | Target::All | Target::Log | Target::Disk => {

@@ -4,6 +4,7 @@
 //! durable; crash points come after the preparation.
 
 mod calls;
+mod rare;
 mod scene;
 
 use crate::map::{Bytes, Op};
@@ -27,15 +28,28 @@ const HOT: usize = 4;
 /// Returns a history of `ops` operations on a map by `threads` threads, after a preparation. [`SCENES`] consecutive
 /// seeds cover all scenes.
 pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
-    let mut maker = Maker {
-        random: Random(seed),
-        hot: if threads > 1 { HOT } else { 0 },
-        odd_values: true,
-        keys: Vec::new(),
-        present: Vec::new(),
-        plan: VecDeque::new(),
-    };
-    maker.make(seed, ops, threads)
+    Maker::new(seed, threads).make(seed, ops, threads)
+}
+
+/// One in this many histories of a hunt is rare.
+const RARE_IN: u64 = 5;
+
+/// Returns a history for a hunt of mutants: one of [`of_map`], or one of those that [reach what these hardly
+/// reach](rare_of_map).
+pub fn of_hunt(seed: u64, ops: usize, threads: u32) -> History<Op> {
+    match seed % RARE_IN {
+        0 => History {
+            seed,
+            ..rare_of_map(seed / RARE_IN)
+        },
+        _ => of_map(seed, ops, threads),
+    }
+}
+
+/// Returns a history that reaches a place which those of [`of_map`] hardly reach, with a length and threads of its own.
+/// Consecutive seeds take the places in turn.
+pub fn rare_of_map(seed: u64) -> History<Op> {
+    Maker::new(seed, 1).rare(seed)
 }
 
 struct Maker {
@@ -54,7 +68,18 @@ struct Maker {
 }
 
 impl Maker {
-    fn make(&mut self, seed: u64, count: usize, threads: u32) -> History<Op> {
+    fn new(seed: u64, threads: u32) -> Maker {
+        Maker {
+            random: Random(seed),
+            hot: if threads > 1 { HOT } else { 0 },
+            odd_values: true,
+            keys: Vec::new(),
+            present: Vec::new(),
+            plan: VecDeque::new(),
+        }
+    }
+
+    fn make(mut self, seed: u64, count: usize, threads: u32) -> History<Op> {
         let mut ops = Vec::new();
         let scene = (seed % SCENES as u64) as usize;
         self.prepare(scene, &mut ops);
