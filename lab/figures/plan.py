@@ -414,8 +414,8 @@ class Plan:
             "per insert",
             measure,
         )
-        misses = lambda title, kind: self.workloads(
-            title, self.shown, ycsb, more(kind), "per operation", CACHE_MISSES
+        misses = lambda title, kind, indexes=self.shown, mixes=ycsb: self.workloads(
+            title, indexes, mixes, more(kind), "per operation", CACHE_MISSES
         )
         tables = [name for name in self.all if "clht" in name]
         title = "integer keys, for the tables among the indexes"
@@ -436,6 +436,7 @@ class Plan:
                 self.workloads(title, tables, ycsb[:4], more("u64"), *MOPS),
                 counts("write-backs", "u64", WRITE_BACKS, tables),
                 counts("fences", "u64", FENCES, tables),
+                misses("cache misses an operation, integer keys", "u64", tables, ycsb[:4]),
             ),
         ]
 
