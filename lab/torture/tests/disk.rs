@@ -5,8 +5,13 @@ use std::time::Duration;
 use wollemi_torture::bounds::Bounds;
 use wollemi_torture::disk::{damage, each_call, torture};
 
+/// Returns the variable `SEED`, or 1.
+fn seed() -> u64 {
+    std::env::var("SEED").map_or(1, |seed| seed.parse().expect("a number"))
+}
+
 fn bounds(histories: u64) -> Bounds {
-    let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().expect("a number"));
+    let seed = seed();
     Bounds {
         seed,
         histories,
@@ -39,8 +44,7 @@ fn crashes_leave_what_was_acknowledged() {
 /// afterwards leaves what was acknowledged.
 #[test]
 fn each_call_fails_once() {
-    let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().expect("a number"));
-    let counts = each_call(seed, 12).unwrap_or_else(|failure| panic!("{failure}"));
+    let counts = each_call(seed(), 12).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{counts:?}");
     for operation in [
         "create",

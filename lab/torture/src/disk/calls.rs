@@ -14,15 +14,16 @@ use std::collections::BTreeMap;
 /// Images after a loss of power that are judged at the end of a history.
 const IMAGES: usize = 3;
 
-/// The calls that failed, one in each history.
+/// Counts of the calls that failed, one in each history.
 #[derive(Debug, Default)]
 pub struct FailedCalls {
+    /// The number of histories with a failed call.
     pub histories: u64,
-    /// How many of them failed, by operation as errors name it.
+    /// The number of failed calls, by operation as errors name it.
     pub operations: BTreeMap<&'static str, u64>,
 }
 
-/// What a process finds.
+/// What a process begins with.
 struct Start {
     name: &'static str,
     left: CrashState,
@@ -30,15 +31,16 @@ struct Start {
     last_value: u64,
 }
 
-/// Runs each history once for each of its calls that can fail in a way, for each way, with that call failing. Judges
-/// what a loss of power, a kill and a clean close then leave.
+/// For each way of failing, runs each history once for each of its calls that can fail in that way, with that call
+/// failing. Judges what a loss of power, a kill and a clean close then leave.
 ///
 /// # Errors
 ///
 /// What was wrong, with the failed call.
 pub fn each_call(seed: u64, steps: usize) -> Result<FailedCalls, String> {
     let mut counts = FailedCalls::default();
-    let starts = starts(seed, steps).map_err(|trouble| format!("without a failing call: {trouble}"))?;
+    let starts = starts(seed, steps);
+    let starts = starts.map_err(|trouble| format!("seed {seed}, without a failing call: {trouble}"))?;
     for start in &starts {
         for kind in [FaultKind::Io, FaultKind::Short, FaultKind::Full] {
             let mut call = 0;
@@ -84,8 +86,8 @@ fn fail(
     Ok(Some(struck.number))
 }
 
-/// Runs a history without a failing call. Returns what it begins from, and what a kill and a loss of power in its middle
-/// leave.
+/// Runs a history without a failing call. Returns what it begins with, and what a kill and a loss of power in its
+/// middle leave.
 fn starts(seed: u64, steps: usize) -> Result<[Start; 3], Trouble> {
     let nothing = Start {
         name: "a new database",
