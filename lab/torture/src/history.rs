@@ -31,7 +31,8 @@ pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
     Maker::new(seed, threads).make(seed, ops, threads)
 }
 
-/// One in this many histories of a hunt is rare.
+/// One in this many histories of a hunt is rare. A prime number that does not divide [`SCENES`], so that hunts reach
+/// all scenes.
 const RARE_IN: u64 = 5;
 
 /// Returns a history for a hunt of mutants: one of [`of_map`], or one of those that [reach what these hardly

@@ -1,7 +1,7 @@
-//! Histories that reach what those of the scenes hardly reach: they show in a hunt that a persist is needed which matters
-//! in a narrow place only.
+//! Histories for persists that matter only in a narrow place, which the histories of the scenes hardly reach. A hunt
+//! along them detects that such a persist is missing.
 //!
-//! Each is made for one index, and an ordinary history for the others.
+//! Each is made for one index, and is an ordinary history for the others.
 
 use super::Maker;
 use crate::map::{Bytes, Op};
@@ -14,7 +14,7 @@ enum Rare {
     /// A thread changes the value of the only key over and over, and another reads it: the first entry of a node, whose
     /// line also holds the node's head (P-Masstree).
     OnlyValue,
-    /// Two keys that share their first eight bytes come and go, so that a layer becomes empty, or one leaf; and a thread
+    /// Two keys that share their first eight bytes come and go, so that a layer becomes empty, or one leaf. A thread
     /// looks for keys in the layer above (P-Masstree).
     EmptyLayer,
     /// Ascending keys, while a thread looks for one beyond them all: it goes on to each sibling as soon as there is one

@@ -189,7 +189,7 @@ impl Maker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::of_map;
+    use crate::history::{RARE_IN, of_map};
 
     /// Every scene yields a history with at least the requested number of watched operations.
     #[test]
@@ -203,6 +203,8 @@ mod tests {
             assert_eq!(history.threads, 1 + seed as u32 % 4);
         }
         assert!(!SCENES.is_multiple_of(2));
+        // In a hunt, one in `RARE_IN` seeds has no scene; each scene still has seeds.
+        assert!(!SCENES.is_multiple_of(RARE_IN as usize));
     }
 
     /// The preparation of `Shrink` leaves the stated numbers of children and keys.
