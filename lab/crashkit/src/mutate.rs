@@ -70,7 +70,7 @@ impl fmt::Display for Hunted {
     }
 }
 
-/// Of the images judged in one walk, this part is judged in a run made for its answers.
+/// A run in which threads are held back behind a persist gets one in this many of a walk's images.
 const BEHIND: u64 = 8;
 
 /// What is judged of a mutant along one history.
@@ -166,9 +166,9 @@ impl<S: Subject> Explorer<S> {
             let mutant = hunted.mutant;
             // A mutant that omits nothing before the first crash may omit something after it.
             let steps = [Step::First, Step::Again, Step::Behind];
-            let met = mutant.lacks != Lacks::Order && history.threads > 1;
+            let is_met = mutant.lacks != Lacks::Order && history.threads > 1;
             for step in steps.into_iter().skip(usize::from(lacking == 0)) {
-                if matches!(step, Step::Behind) && !(met && lacking > 0) {
+                if matches!(step, Step::Behind) && !(is_met && lacking > 0) {
                     continue;
                 }
                 if !more(self.report()) {

@@ -167,7 +167,7 @@ mod tests {
         unsafe { pool.at(at) }.expect("within")
     }
 
-    /// The stores of two threads, recorded: the first stores to word 0 and then to word 1, over and over, and the second
+    /// Records the stores of two threads: the first stores to word 0 and then to word 1, over and over, and the second
     /// to word 2.
     fn stores(seed: u64, site: Option<Site>) -> Vec<LogEvent> {
         let crash = Crash::new(Memory::new(2 << 20).expect("memory"));
