@@ -6,9 +6,9 @@
 //! valgrind --tool=callgrind --toggle-collect='gets::one_by_one' target/profiling/examples/gets p-clht 300000
 //! ```
 //!
-//! The indexes are `p-art`, `p-clht`, `p-hot`, `p-masstree` and `p-bwtree`. The same keys are got in two ways that touch
-//! the same lines: by calls of the contract that pin each time, as a caller with one request at a time does, and by
-//! calls of the index under one guard, which take fewer instructions. The pool is on huge pages.
+//! The indexes are `p-art`, `p-clht`, `p-hot`, `p-masstree` and `p-bwtree`. The same keys are got in two ways that
+//! touch the same lines: by calls of the contract that pin each time, as a caller with one request at a time does, and
+//! by calls of the index under one guard, which take fewer instructions. The pool is on huge pages.
 
 use heap::Heap;
 use index::{Index, OnHeap};

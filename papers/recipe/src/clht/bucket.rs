@@ -317,8 +317,8 @@ impl Bucket {
         self.values[slot].disregard(media);
     }
 
-    /// The slots whose key, or its hash, is this word, a bit for each. Without a branch for each slot: nobody can
-    /// predict which slot has the key.
+    /// The slots whose key, or its hash, is this word, a bit for each. Without a branch for each slot: the processor
+    /// cannot predict which slot has the key.
     #[inline(always)]
     fn slots_of<M: Media>(&self, word: u64, media: &M) -> u64 {
         // Peeked, not loaded: nothing depends on the keys of other pairs.

@@ -18,6 +18,7 @@ impl<M: Media> Clht<M> {
     pub(super) fn bucket(&self, hash: u64) -> Result<Option<&Bucket>, Fault> {
         let (media, mut rest) = (self.heap.media(), hash);
         let mut link = directory::first(&self.heap, self.root)?.load(media);
+        // Not `0..=DEEPEST`: an inclusive range costs a get some instructions.
         for _ in 0..DEEPEST + 1 {
             if link.tag() != tag::DIRECTORY {
                 let bucket = || segment::bucket(&self.heap, link, rest);

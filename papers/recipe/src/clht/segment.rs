@@ -191,8 +191,8 @@ impl<'g> SegmentRef<'g> {
         count
     }
 
-    /// Counts the overflow buckets, whose chains other writers may be changing. A damaged chain counts up to the damage,
-    /// which those who follow the chain report.
+    /// Counts the overflow buckets. Other writers may be changing the chains meanwhile. Of a damaged chain, the buckets
+    /// before the damage count; operations that follow the chain report it.
     fn look_for_overflow<M: Media>(&self, heap: &Access<M>) -> u32 {
         let mut count = 0;
         for home in self.buckets {
