@@ -105,9 +105,11 @@ pub struct LogStats {
     pub group_sizes: Vec<u64>,
     /// Calls that waited for a sync.
     pub waits: u64,
-    /// Records that the log refused because it had reached its limit: the write waited for a checkpoint, or failed.
+    /// Number of times that the log refused a record because it had reached its limit. The write waited for a
+    /// checkpoint and tried again, or failed.
     pub refused_at_limit: u64,
-    /// Segments of the log that could not be made because the disk was full. A write that needed one failed.
+    /// Number of times that a segment of the log could not be made because the disk was full. A write that needed it
+    /// failed.
     pub refused_disk_full: u64,
     /// Number of times a write waited for a checkpoint because the log had reached its limit.
     pub room_waits: u64,

@@ -112,12 +112,12 @@ fn log_metrics(log: &LogStats) -> [Metric; 10] {
         ),
         (
             "wollemi_log_refused_at_limit_total",
-            "Records that the log refused because it had reached its limit: the write waited, or failed.",
+            "Times that the log refused a record because it had reached its limit: the write waited, or failed.",
             log.refused_at_limit as f64,
         ),
         (
             "wollemi_log_refused_disk_full_total",
-            "Segments of the log that could not be made because the disk was full.",
+            "Times that a segment of the log could not be made because the disk was full.",
             log.refused_disk_full as f64,
         ),
         (

@@ -18,9 +18,9 @@
 //!
 //! Write amplification: each byte of a key and a value is written once to the log and at most once to a delta. A full
 //! checkpoint is taken when the deltas have become as large as the last full one. So, apart from some bytes of overhead
-//! per record, at most three bytes are written per byte while the content keeps its size, and at most four while it
-//! grows, since a full checkpoint then also writes what was added, as long as no more than [`Sizes::levels`] deltas
-//! separate two full checkpoints.
+//! per record, at most three bytes are written per byte while the content keeps its size. While it grows, a full
+//! checkpoint also writes what was added, and at most four bytes are written per byte. Both hold as long as no more
+//! than [`Sizes::levels`] deltas separate two full checkpoints.
 //!
 //! I1 The pool's log position is never below the manifest's `from`: the log after either is kept.
 //! I2 The manifest in memory is the one on disk, except while a checkpoint holds its lock, and while a later one is in
