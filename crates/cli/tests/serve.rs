@@ -33,8 +33,8 @@ fn a_stopped_server_has_kept_everything() {
     pool.check();
 }
 
-/// A server killed in the middle of writes has kept every acknowledged write, a dozen times over, at levels `process` and
-/// `disk`; at level `disk` also if the pool is lost.
+/// A server killed in the middle of writes has kept every acknowledged write, a dozen times over, at levels `process`
+/// and `disk`; at level `disk` also if the pool is lost.
 #[test]
 fn a_killed_server_has_kept_what_it_acknowledged() {
     for level in ["process", "disk"] {

@@ -126,5 +126,4 @@ fn transactions_are_whole(level: &str) {
         pool.check();
         acknowledged = a;
     }
-    pool.check();
 }
