@@ -257,7 +257,7 @@ pub fn pass<E: Engine + ?Sized>(
     warmed_pass(engine, what, None, shares, pace)
 }
 
-/// Like [`pass`], but before the start each thread gets its part of other keys, present or not, without measuring: then
+/// Like [`pass`], but each thread first looks up its part of the keys of `warm_up`, present or not, unmeasured. Then
 /// the upper nodes are in the caches, as they are while an engine runs alone.
 pub fn warmed_pass<E: Engine + ?Sized>(
     engine: &E,
