@@ -30,7 +30,12 @@ if [ "$(id -u)" -eq 0 ]; then
     for tool in clang valgrind pkg-config nutcracker; do
         PATH=$PATH:/usr/sbin command -v "$tool" >/dev/null || optional+=("$tool")
     done
-    if ((${#optional[@]})); then install "${optional[@]}" || echo "left out: what needs ${optional[*]}"; fi
+    # If one of them cannot be installed, apt-get installs none, so each is tried alone.
+    if ((${#optional[@]})) && ! install "${optional[@]}"; then
+        for tool in "${optional[@]}"; do
+            apt-get install -qq -y --no-install-recommends "$tool" || echo "left out: what needs $tool"
+        done
+    fi
 fi
 
 # All features except RocksDB, which requires a system library.

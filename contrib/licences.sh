@@ -23,7 +23,8 @@ files() {
     sources=("${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$1-$2")
     [ -d "${sources[0]}" ] || fail "there is no source of $1 $2: run Cargo first"
     find "${sources[0]}" -type f -size +0 -regextype posix-extended \
-        -iregex '.*/(un)?(licen[sc]e|copying|copyright|notice)[^/]*' ! -name '*.rs' ! -path '*/tests/*' | sort
+        -iregex '.*/(un)?(licen[sc]e|copying|copyright|notice)[^/]*' ! -name '*.rs' ! -path "*/$1-$2/tests/*" \
+        ! -path "*/$1-$2/*/tests/*" | sort
 }
 
 # Prints the notices of the standard library.

@@ -58,8 +58,8 @@ pub fn compilers() -> Vec<&'static str> {
     found
 }
 
-/// Reports a tool that the machine lacks, which is not a failure. Cargo hides what `eprintln` prints in a test that
-/// passes.
+/// Reports a tool that the machine lacks, which is not a failure. The test harness hides what `eprintln!` prints in a
+/// test that passes.
 pub fn left_out(what: &str) {
     let _ = writeln!(std::io::stderr(), "left out: {what}");
 }
