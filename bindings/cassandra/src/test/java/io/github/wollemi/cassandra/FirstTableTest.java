@@ -32,7 +32,7 @@ class FirstTableTest {
         }
     }
 
-    /** The README's statements; its configuration is {@link Node}'s. */
+    /** Runs the README's statements. {@link Node} has the README's configuration. */
     private static void runReadme(Node node) {
         Session session = node.session();
         session.execute("CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
