@@ -141,7 +141,7 @@ fn acknowledged_operations_survive_kill_9(tested: Tested, kills: u64) {
             std::fs::remove_file(pool.path()).expect("removed");
             rebuilds += 1;
         }
-        // Without a check in between, two crashes may fall into one recovery.
+        // Without an opening for writes in between, two crashes may fall into one recovery.
         if exists && random.below(2) == 0 {
             verify(&pool.path(), tested, &mut oracle);
         }
