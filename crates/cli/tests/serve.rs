@@ -49,9 +49,7 @@ fn acknowledged_writes_are_kept(level: &str) {
     for round in 0..12 {
         let mut server = Server::start_with(&pool, &["--level", level]);
         let mut client = server.client();
-        for (key, value) in &stored {
-            assert_eq!(client.get(key).as_ref(), Some(value));
-        }
+        has_all(&mut client, &stored);
         // One write is acknowledged however slow the machine is.
         let first = format!("set first 0 0 2\r\n{round:02}\r\n");
         assert_eq!(client.ask(&first).as_deref(), Some("STORED"));
@@ -80,6 +78,15 @@ fn acknowledged_writes_are_kept(level: &str) {
         if level == "disk" && round % 3 == 1 {
             std::fs::remove_file(pool.path()).expect("removed");
         }
+    }
+    let mut server = Server::start_with(&pool, &["--level", level]);
+    has_all(&mut server.client(), &stored);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+fn has_all(client: &mut Client, stored: &HashMap<String, String>) {
+    for (key, value) in stored {
+        assert_eq!(client.get(key).as_ref(), Some(value));
     }
 }
 
