@@ -23,7 +23,7 @@ files() {
     sources=("${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$1-$2")
     [ -d "${sources[0]}" ] || fail "there is no source of $1 $2: run Cargo first"
     find "${sources[0]}" -type f -size +0 -regextype posix-extended \
-        -iregex '.*/(un)?(licen[sc]e|copying|copyright|notice)[^/]*' ! -name '*.rs' ! -path "*/$1-$2/tests/*" \
+        -iregex '.*/(un)?(licen[sc]e|copying|copyright|notice)[^/]*|.*/licenses/[^/]*' ! -name '*.rs' ! -path "*/$1-$2/tests/*" \
         ! -path "*/$1-$2/*/tests/*" | sort
 }
 

@@ -63,6 +63,7 @@ build_wheel() {
     need maturin "pip install 'maturin>=1.12.2,<2'"
     contrib/sbom.sh bindings/python >"$out/wollemi-python.cdx.json"
     # maturin takes the files of such names that lie beside the manifest.
+    trap 'rm -f bindings/python/LICENSES-THIRD-PARTY.txt' EXIT
     contrib/licences.sh "$out/wollemi-python.cdx.json" >bindings/python/LICENSES-THIRD-PARTY.txt
     maturin build --quiet --release --locked --manifest-path bindings/python/Cargo.toml \
         --sbom-include "$out/wollemi-python.cdx.json" --out "$out"
