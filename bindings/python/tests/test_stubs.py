@@ -16,7 +16,9 @@ def parse(name):
 
 
 STUBS = {node.name: node for node in parse("_database.pyi") if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-CLASSES = [name for name, node in STUBS.items() if isinstance(node, ast.ClassDef) and name != "Codec" and name[0] != "_"]
+CLASSES = [
+    name for name, node in STUBS.items() if isinstance(node, ast.ClassDef) and name != "Codec" and name[0] != "_"
+]
 
 
 def parameters(function):

@@ -27,8 +27,8 @@ final class Figures {
 
     /** Creates the table {@code ks.t}, with this number of replicas. */
     static void createTable(Node node, String memtable, String columns, int replicas) {
-        node.session().execute("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': "
-                + replicas + "}");
+        node.session().execute("CREATE KEYSPACE ks WITH replication = "
+                + "{'class': 'SimpleStrategy', 'replication_factor': " + replicas + "}");
         node.session().execute("CREATE TABLE ks.t (" + columns + ") WITH memtable = '" + memtable + "'");
     }
 

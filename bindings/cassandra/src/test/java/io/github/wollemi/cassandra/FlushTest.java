@@ -108,7 +108,8 @@ class FlushTest {
         }
         assertEquals("0", node.run("sstables ks before"));
         session.execute("CREATE INDEX before_v ON ks.before (v)");
-        String built = "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = 'ks' AND index_name = 'before_v'";
+        String built = "SELECT index_name FROM system.\"IndexInfo\""
+                + " WHERE table_name = 'ks' AND index_name = 'before_v'";
         for (int tenths = 0; session.execute(built).one() == null; tenths++) {
             assertTrue(tenths < LONGEST_WAIT, "the index is built");
             TimeUnit.MILLISECONDS.sleep(100);
@@ -174,7 +175,8 @@ class FlushTest {
             assertEquals(1 + more, session.execute("SELECT v FROM ks.long WHERE p = ?", p).all().size());
             assertEquals(1, session.execute("SELECT v FROM ks.long WHERE p = ? AND c >= ?", p, half).all().size());
             assertEquals(more, session.execute("SELECT v FROM ks.long WHERE p = ? AND c < ?", p, half).all().size());
-            assertEquals(1 + more, session.execute("SELECT v FROM ks.long WHERE p = ? ORDER BY c DESC", p).all().size());
+            String descending = "SELECT v FROM ks.long WHERE p = ? ORDER BY c DESC";
+            assertEquals(1 + more, session.execute(descending, p).all().size());
             String token = "SELECT v FROM ks.long WHERE token(p) >= token(?) AND token(p) <= token(?)";
             assertEquals(1 + more, session.execute(token, p, p).all().size());
         }

@@ -205,8 +205,8 @@ class LoadFigures {
                         column("%.0f", round -> round.memory.added),
                         column("%.0f", round -> round.memory.ownedOnHeap),
                         column("%.0f", round -> round.memory.ownedOffHeap))));
-        Figures.save("load-figures.json", Map.of("nodes", size, "mib", mib, "rowsPerPartition", wide, "requests", requests,
-                "threads", threads, "heapMib", heap, "rounds", measured));
+        Figures.save("load-figures.json", Map.of("nodes", size, "mib", mib, "rowsPerPartition", wide,
+                "requests", requests, "threads", threads, "heapMib", heap, "rounds", measured));
     }
 
     private static Function<List<Round>, String> column(String format, ToDoubleFunction<Round> figure) {
