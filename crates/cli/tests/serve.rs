@@ -79,7 +79,7 @@ fn acknowledged_writes_are_kept(level: &str) {
             std::fs::remove_file(pool.path()).expect("removed");
         }
     }
-    let mut server = Server::start_with(&pool, &["--level", level]);
+    let server = Server::start_with(&pool, &["--level", level]);
     has_all(&mut server.client(), &stored);
     assert_eq!(server.terminate(), Some(0));
 }
