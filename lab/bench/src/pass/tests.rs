@@ -55,6 +55,25 @@ fn what_was_due_before_the_deadline_is_done_after_it() {
     );
 }
 
+/// A warm-up looks its keys up before the pass begins: neither its operations nor its time count.
+#[test]
+fn a_warm_up_is_not_measured() {
+    const STALL: Duration = Duration::from_millis(60);
+    let keys = Keys::generate(KeyKind::U64, KEYS, SEED);
+    let share = Share::only(Step::Read, keys.part(1, 2));
+    let began = Instant::now();
+    let pass = warmed_pass(
+        &Stalls(STALL),
+        "get",
+        Some(keys.part(0, 2)),
+        &[share],
+        Pace::default(),
+    )
+    .unwrap();
+    assert_eq!(pass.ops, KEYS as u64 / 2);
+    assert!(pass.seconds + STALL.as_secs_f64() <= began.elapsed().as_secs_f64());
+}
+
 /// In an open loop of several threads, operations are due one at a time, as evenly spaced as with one thread.
 #[test]
 fn threads_take_turns_in_an_open_loop() {
