@@ -14,7 +14,7 @@
 //!
 //! | operation | condition | the store that commits it |
 //! |---|---|---|
-//! | read, scan | non-blocking | none: it goes right if a sibling has its key, and never restarts |
+//! | read, scan | non-blocking | none: it goes right if a sibling has its key, and never returns to the root |
 //! | insert | #1 | the permutation, which names a new entry |
 //! | update | #1 | the value in place; the link to a new leaf; the permutation, which names another entry |
 //! | remove | #1 | the permutation, which names one entry less |
